@@ -1,0 +1,90 @@
+//! What the programme can be asked for.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Measures Stakeout next to a floor in the same run and prints one table.
+#[derive(Debug, Parser)]
+#[command(args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    /// What to measure.
+    #[arg(value_enum, default_value_t = What::All)]
+    pub(crate) what: What,
+    /// Shorter windows: for seeing that it works, not for numbers to keep.
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Refreshes RESULTS.md; reasons written there by hand stay.
+    #[arg(long)]
+    pub(crate) write: bool,
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+}
+
+/// One part of the table, or all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum What {
+    /// Everything.
+    All,
+    /// How late polls are sent.
+    Lateness,
+    /// Polls per second.
+    Throughput,
+    /// Group commit in the store.
+    Commit,
+    /// The cost of claiming, by number of targets.
+    Claim,
+    /// A million targets: memory and start.
+    Memory,
+    /// From an upstream's change to a readable event.
+    News,
+}
+
+/// What the programme starts itself as, so that nothing else shares the process.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// The benchmark upstream; serves until its input closes.
+    #[command(hide = true)]
+    Upstream,
+    /// An engine with so many targets; prints what it took and needs.
+    #[command(hide = true)]
+    Million {
+        /// The database.
+        database: PathBuf,
+        /// Where the targets are.
+        url: String,
+        /// How many.
+        targets: u64,
+    },
+}
+
+/// How long to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    /// Numbers to keep.
+    Full,
+    /// A look whether it works.
+    Quick,
+}
+
+impl Args {
+    pub(crate) fn pace(&self) -> Pace {
+        if self.quick { Pace::Quick } else { Pace::Full }
+    }
+}
+
+impl Pace {
+    /// One or the other.
+    pub(crate) fn pick<T>(self, full: T, quick: T) -> T {
+        match self {
+            Pace::Full => full,
+            Pace::Quick => quick,
+        }
+    }
+
+    /// So many seconds, or fewer.
+    pub(crate) fn secs(self, full: u64, quick: u64) -> Duration {
+        Duration::from_secs(self.pick(full, quick))
+    }
+}

@@ -1,0 +1,76 @@
+//! Benchmarks of Stakeout, each next to a floor or a peer that is measured in the same run.
+//!
+//! `cargo run --release -p stakeout-bench -- all` prints one table; `bench/README.md` says what its rows mean.
+//!
+//! - [`args`] what can be asked for; [`table`], [`results`] and [`print`] what comes out.
+//! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
+//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`] and [`news`] measure.
+
+mod args;
+mod claim;
+mod floor;
+mod group_commit;
+mod lateness;
+mod machine;
+mod million;
+mod news;
+mod polls;
+mod print;
+mod quantile;
+mod results;
+mod scene;
+mod stamped;
+mod table;
+mod throughput;
+mod upstream;
+
+use clap::Parser;
+
+use crate::args::{Args, Command, What};
+use crate::machine::Machine;
+use crate::table::Table;
+
+/// As in the service: many small allocations from few threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    match &args.command {
+        Some(Command::Upstream) => upstream::serve(),
+        Some(Command::Million { database, url, targets }) => million::run_as_child(database, url, *targets),
+        None => measure(&args),
+    }
+}
+
+/// Runs what was asked for, in the order of the table.
+fn measure(args: &Args) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        !args.write || args.what == What::All,
+        "--write replaces the whole table: it needs `all`"
+    );
+    let machine = Machine::here();
+    print::block(&machine.to_markdown());
+    let pace = args.pace();
+    let mut table = Table::default();
+    type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
+    let measures: [(What, &str, Measure); 6] = [
+        (What::Lateness, "lateness", lateness::measure),
+        (What::Throughput, "polls per second", throughput::measure),
+        (What::Commit, "group commit", group_commit::measure),
+        (What::Claim, "claim cost", claim::measure),
+        (What::Memory, "a million targets", million::measure),
+        (What::News, "change to event", news::measure),
+    ];
+    for (what, name, run) in measures {
+        if args.what == What::All || args.what == what {
+            print::progress(name);
+            table.rows.extend(run(pace)?);
+        }
+    }
+    print::block(&table.to_markdown());
+    if args.write {
+        results::refresh(&results::path(), &machine, &table, pace)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,281 @@
+//! What changed since the last good poll: a merge of two sorted lists, with doubt where an answer is too bad to be true.
+//!
+//! **Invariants:** records are removed only where the observation proves their absence; a mass removal counts only
+//! when a second answer agrees; a change of meaning is a new baseline and never an event.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Coverage, Entry, Fingerprint, Observation, Snapshot, Span, TargetSpec, Time};
+
+/// When an answer is too bad to be true.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct DoubtPolicy {
+    /// Doubt an answer that removes more than this share of what the target holds…
+    pub share: f64,
+    /// …and at least so many records.
+    pub at_least: usize,
+    /// Whether an empty first answer needs a second one to become the baseline.
+    pub confirm_empty_baseline: bool,
+}
+
+impl Default for DoubtPolicy {
+    fn default() -> DoubtPolicy {
+        DoubtPolicy { share: 0.5, at_least: 5, confirm_empty_baseline: false }
+    }
+}
+
+/// What the comparison remembers of a target, besides the snapshot.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Memory {
+    /// Counts the snapshots of this target's life; part of every event id, never restarts.
+    pub version: u64,
+    /// What the baseline meant; `None` until there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<u64>,
+    /// The next complete answer is a new baseline.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub rebaseline: bool,
+    /// An answer that waits for a second one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub doubt: Option<Doubt>,
+}
+
+/// A doubted answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// When it was asked for.
+    pub at: Time,
+    /// What it still had of the snapshot; a total outage keeps nothing, so this is short when it matters.
+    pub kept: Vec<Fingerprint>,
+}
+
+/// What to compare with, and by which rules.
+#[derive(Clone, Copy, Debug)]
+pub struct Basis<'a> {
+    /// What the target held.
+    pub snapshot: &'a Snapshot,
+    /// What the comparison remembers.
+    pub memory: &'a Memory,
+    /// What an answer means now: kinds' versions and parameters ([`meaning`]).
+    pub meaning: u64,
+    /// When to doubt.
+    pub policy: DoubtPolicy,
+    /// A doubted answer is confirmed no sooner than this after it.
+    pub refresh: Span,
+    /// When the poll was sent.
+    pub sent: Time,
+}
+
+/// How the answer compares with what was known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// Nothing new.
+    Unchanged,
+    /// Something new, to be judged.
+    Changed,
+    /// Everything is taken as it is and nothing is told.
+    Baseline,
+    /// Nothing is taken until a second answer agrees.
+    Doubted,
+}
+
+/// Something in an observation: a record, or a target that a listing wants.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Item {
+    /// An index into the observation's records.
+    Record(usize),
+    /// An index into the observation's targets.
+    Target(usize),
+}
+
+/// The result of a comparison.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Comparison {
+    /// What it amounts to.
+    pub verdict: Verdict,
+    /// Not in the snapshot before.
+    pub added: Vec<Item>,
+    /// In the snapshot with other content.
+    pub changed: Vec<Item>,
+    /// In the snapshot, and proven absent now.
+    pub removed: Vec<Entry>,
+    /// The new snapshot, when it differs from the old one.
+    pub next: Option<Snapshot>,
+    /// What to remember.
+    pub memory: Memory,
+    /// Identities that the observation had more than once; the last of each counts.
+    pub duplicates: usize,
+}
+
+impl Comparison {
+    fn nothing(verdict: Verdict, memory: Memory) -> Comparison {
+        Comparison {
+            verdict,
+            added: vec![],
+            changed: vec![],
+            removed: vec![],
+            next: None,
+            memory,
+            duplicates: 0,
+        }
+    }
+}
+
+/// The identity of a target within its listing's snapshot.
+pub fn target_fingerprint(key: &str) -> Fingerprint {
+    Fingerprint::of("target", &[key])
+}
+
+/// What an answer means: when a kind's version or a deciding parameter moves, so does this number.
+pub fn meaning(kinds: &[std::sync::Arc<crate::Kind>], target: &TargetSpec) -> u64 {
+    let versions: Vec<String> = kinds.iter().map(|k| format!("{}={}", k.full_name(), k.version)).collect();
+    let mut parts: Vec<&str> = versions.iter().map(String::as_str).collect();
+    let own = target.meaning.to_string();
+    parts.push(&own);
+    crate::spread(&parts)
+}
+
+/// Compares an observation with what the target held.
+pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
+    let (items, duplicates) = sorted_items(observation);
+    let merged = merge(basis.snapshot, &items, &observation.coverage);
+    let complete = observation.coverage == Coverage::Complete;
+    let same_meaning = basis.memory.meaning == Some(basis.meaning) && !basis.memory.rebaseline;
+
+    let mut memory = basis.memory.clone();
+    if same_meaning {
+        match doubt(basis, observation, &merged.removed) {
+            Trust::Plain => memory.doubt = None,
+            Trust::Confirmed => {
+                memory.doubt = None;
+                memory.rebaseline = true;
+            }
+            Trust::Doubted(why) => {
+                memory.doubt = Some(why);
+                return Comparison { duplicates, ..Comparison::nothing(Verdict::Doubted, memory) };
+            }
+        }
+    } else if complete {
+        if items.is_empty() && basis.policy.confirm_empty_baseline && !confirms_emptiness(basis) {
+            let at = basis.memory.doubt.as_ref().map_or(basis.sent, |d| d.at);
+            memory.doubt = Some(Doubt { at, kept: vec![] });
+            return Comparison::nothing(Verdict::Doubted, memory);
+        }
+        memory = Memory { version: memory.version, meaning: Some(basis.meaning), ..Memory::default() };
+    }
+
+    let differs = !(merged.added.is_empty() && merged.changed.is_empty() && merged.removed.is_empty());
+    let verdict = match (same_meaning, differs) {
+        (false, _) => Verdict::Baseline,
+        (true, true) => Verdict::Changed,
+        (true, false) => Verdict::Unchanged,
+    };
+    if differs {
+        memory.version += 1;
+    }
+    let next = differs.then(|| Snapshot::new(merged.kept));
+    let Merged { added, changed, removed, .. } = merged;
+    Comparison { verdict, added, changed, removed, next, memory, duplicates }
+}
+
+/// Everything in the observation with its entry, sorted by identity, each once.
+fn sorted_items(observation: &Observation) -> (Vec<(Entry, Item)>, usize) {
+    let records = observation.records.iter().enumerate().map(|(i, r)| (Entry::of(r), Item::Record(i)));
+    let targets = observation.targets.iter().flatten().enumerate().map(|(i, target)| {
+        let entry = Entry {
+            fingerprint: target_fingerprint(&target.key),
+            group: Fingerprint::default(),
+            content: target.content(),
+            ends: None,
+        };
+        (entry, Item::Target(i))
+    });
+    let mut items: Vec<(Entry, Item)> = records.chain(targets).collect();
+    let seen = items.len();
+    // The sort is stable: reversed first, the last of equal identities stands first and survives.
+    items.reverse();
+    items.sort_by_key(|(entry, _)| entry.fingerprint);
+    items.dedup_by_key(|(entry, _)| entry.fingerprint);
+    let duplicates = seen - items.len();
+    (items, duplicates)
+}
+
+struct Merged {
+    added: Vec<Item>,
+    changed: Vec<Item>,
+    removed: Vec<Entry>,
+    kept: Vec<Entry>,
+}
+
+fn merge(old: &Snapshot, new: &[(Entry, Item)], coverage: &Coverage) -> Merged {
+    let mut merged = Merged {
+        added: vec![],
+        changed: vec![],
+        removed: vec![],
+        kept: Vec::with_capacity(old.len().max(new.len())),
+    };
+    let mut old = old.entries().iter().peekable();
+    let absent = |entry: &Entry, merged: &mut Merged| {
+        if coverage.proves_absence(entry.group) {
+            merged.removed.push(*entry);
+        } else {
+            merged.kept.push(*entry);
+        }
+    };
+    for (entry, item) in new {
+        while let Some(before) = old.next_if(|o| o.fingerprint < entry.fingerprint) {
+            absent(before, &mut merged);
+        }
+        match old.next_if(|o| o.fingerprint == entry.fingerprint) {
+            None => merged.added.push(*item),
+            Some(before) if before.content != entry.content => merged.changed.push(*item),
+            Some(_) => {}
+        }
+        merged.kept.push(*entry);
+    }
+    old.for_each(|entry| absent(entry, &mut merged));
+    merged
+}
+
+enum Trust {
+    Plain,
+    Confirmed,
+    Doubted(Doubt),
+}
+
+fn doubt(basis: &Basis<'_>, observation: &Observation, removed: &[Entry]) -> Trust {
+    let counts = |e: &&Entry| {
+        e.ends.is_none_or(|ends| ends > basis.sent) && !observation.reset_groups.contains(&e.group)
+    };
+    let held = basis.snapshot.entries().iter().filter(counts).count();
+    let mass = |n: usize| n >= basis.policy.at_least && n as f64 > held as f64 * basis.policy.share;
+    if !mass(removed.iter().filter(counts).count()) {
+        return Trust::Plain;
+    }
+    let fresh = || {
+        let removed: BTreeSet<Fingerprint> = removed.iter().map(|e| e.fingerprint).collect();
+        let kept = basis.snapshot.entries().iter().map(|e| e.fingerprint);
+        Doubt { at: basis.sent, kept: kept.filter(|f| !removed.contains(f)).collect() }
+    };
+    let Some(first) = &basis.memory.doubt else { return Trust::Doubted(fresh()) };
+    let in_first: BTreeSet<Fingerprint> = first.kept.iter().copied().collect();
+    let in_neither = removed.iter().filter(counts).filter(|e| !in_first.contains(&e.fingerprint)).count();
+    if !mass(in_neither) {
+        // Both are bad, but not in the same way: the newer one waits for its own second.
+        Trust::Doubted(fresh())
+    } else if basis.sent - first.at < basis.refresh {
+        Trust::Doubted(first.clone())
+    } else {
+        Trust::Confirmed
+    }
+}
+
+fn confirms_emptiness(basis: &Basis<'_>) -> bool {
+    basis.memory.doubt.as_ref().is_some_and(|first| basis.sent - first.at >= basis.refresh)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,279 @@
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::{Field, FieldType, Kind, Record, Scope, Value};
+
+fn kind() -> Arc<Kind> {
+    Arc::new(Kind {
+        family: "t".into(),
+        collection: "things".into(),
+        version: 1,
+        fields: vec![Field::new("v", FieldType::Int)],
+        streams: vec![],
+        merges: false,
+    })
+}
+
+fn group(n: u32) -> Fingerprint {
+    Fingerprint(u128::from(n) + 1)
+}
+
+/// Things are (id, value); the group is id / 10.
+fn observe(things: &[(u32, i64)]) -> Observation {
+    let record = |&(id, v): &(u32, i64)| {
+        Record::new(&kind(), &[&id.to_string()], vec![Value::Int(v)]).in_group(group(id / 10))
+    };
+    Observation::complete(things.iter().map(record).collect())
+}
+
+fn partial(things: &[(u32, i64)], whole_groups: &[u32]) -> Observation {
+    let scope = Scope(whole_groups.iter().map(|g| group(*g)).collect());
+    Observation { coverage: Coverage::Partial(scope), ..observe(things) }
+}
+
+/// A target that is polled again and again, once a second.
+struct Watch {
+    snapshot: Snapshot,
+    memory: Memory,
+    meaning: u64,
+    policy: DoubtPolicy,
+    refresh: Span,
+    now: Time,
+}
+
+impl Watch {
+    fn new() -> Watch {
+        Watch {
+            snapshot: Snapshot::default(),
+            memory: Memory::default(),
+            meaning: 1,
+            policy: DoubtPolicy::default(),
+            refresh: Span::ZERO,
+            now: Time::from_secs(0),
+        }
+    }
+
+    fn holding(things: &[(u32, i64)]) -> Watch {
+        let mut watch = Watch::new();
+        assert_eq!(watch.poll(&observe(things)).verdict, Verdict::Baseline);
+        watch
+    }
+
+    fn poll(&mut self, observation: &Observation) -> Comparison {
+        self.now += Span::secs(1);
+        let basis = Basis {
+            snapshot: &self.snapshot,
+            memory: &self.memory,
+            meaning: self.meaning,
+            policy: self.policy,
+            refresh: self.refresh,
+            sent: self.now,
+        };
+        let comparison = compare(&basis, observation);
+        if let Some(next) = &comparison.next {
+            self.snapshot = next.clone();
+        }
+        self.memory = comparison.memory.clone();
+        comparison
+    }
+
+    fn ids(&self) -> usize {
+        self.snapshot.len()
+    }
+}
+
+fn things(ids: std::ops::Range<u32>) -> Vec<(u32, i64)> {
+    ids.map(|id| (id, 0)).collect()
+}
+
+#[test]
+fn the_first_complete_answer_is_the_baseline() {
+    let mut watch = Watch::new();
+    let first = watch.poll(&observe(&[(1, 1), (2, 2)]));
+    assert_eq!((first.verdict, first.added.len()), (Verdict::Baseline, 2));
+    assert_eq!(watch.poll(&observe(&[(2, 2), (1, 1)])).verdict, Verdict::Unchanged);
+    let third = watch.poll(&observe(&[(1, 1), (2, 3), (4, 4)]));
+    assert_eq!(third.verdict, Verdict::Changed);
+    assert_eq!((third.added, third.changed, third.removed.len()), (vec![Item::Record(2)], vec![Item::Record(1)], 0));
+}
+
+#[test]
+fn a_partial_first_answer_is_stored_but_is_no_baseline() {
+    let mut watch = Watch::new();
+    assert_eq!(watch.poll(&partial(&[(1, 1)], &[])).verdict, Verdict::Baseline);
+    assert_eq!(watch.memory.meaning, None);
+    assert_eq!(watch.poll(&observe(&[(1, 1), (2, 2)])).verdict, Verdict::Baseline);
+    assert_eq!(watch.poll(&observe(&[(1, 1)])).verdict, Verdict::Changed);
+}
+
+#[test]
+fn absence_needs_proof() {
+    let held = things(0..4);
+    let mut watch = Watch::holding(&held);
+    let nothing = Observation { coverage: Coverage::None, ..observe(&[]) };
+    assert_eq!(watch.poll(&nothing).verdict, Verdict::Unchanged);
+    assert_eq!(watch.poll(&partial(&[(0, 0)], &[])).verdict, Verdict::Unchanged);
+    assert_eq!(watch.ids(), 4);
+    assert_eq!(watch.poll(&observe(&[(0, 0)])).removed.len(), 3);
+}
+
+#[test]
+fn a_partial_answer_proves_absence_only_within_its_scope() {
+    let mut watch = Watch::holding(&[(10, 0), (11, 0), (20, 0), (30, 0)]);
+    let seen = watch.poll(&partial(&[(10, 0)], &[1]));
+    assert_eq!(seen.removed.len(), 1, "11 is gone, 20 and 30 were not looked for");
+    assert_eq!(watch.ids(), 3);
+}
+
+#[test]
+fn a_mass_removal_is_doubted_until_a_second_answer_agrees() {
+    let held = things(0..10);
+    let mut watch = Watch::holding(&held);
+    let doubted = watch.poll(&observe(&things(0..2)));
+    assert_eq!((doubted.verdict, doubted.removed.len(), watch.ids()), (Verdict::Doubted, 0, 10));
+    let agreed = watch.poll(&observe(&things(0..2)));
+    assert_eq!((agreed.verdict, agreed.removed.len(), watch.ids()), (Verdict::Changed, 8, 2));
+    // The records return: a new baseline, nothing is told.
+    let back = watch.poll(&observe(&held));
+    assert_eq!((back.verdict, back.added.len()), (Verdict::Baseline, 8));
+    assert_eq!(watch.poll(&observe(&things(0..11))).verdict, Verdict::Changed);
+}
+
+#[test]
+fn a_doubted_answer_that_was_a_hiccup_leaves_no_trace() {
+    let held = things(0..10);
+    let mut watch = Watch::holding(&held);
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted);
+    assert_eq!(watch.poll(&observe(&held)).verdict, Verdict::Unchanged);
+    assert_eq!(watch.memory.doubt, None);
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted, "the count starts again");
+}
+
+#[test]
+fn two_bad_answers_of_different_sorts_do_not_confirm_each_other() {
+    let mut watch = Watch::holding(&things(0..12));
+    assert_eq!(watch.poll(&observe(&things(0..5))).verdict, Verdict::Doubted);
+    assert_eq!(watch.poll(&observe(&things(7..12))).verdict, Verdict::Doubted);
+    assert_eq!(watch.poll(&observe(&things(7..12))).verdict, Verdict::Changed);
+    assert_eq!(watch.ids(), 5);
+}
+
+#[test]
+fn confirmation_waits_for_the_upstreams_refresh_time() {
+    let mut watch = Watch { refresh: Span::secs(3), ..Watch::holding(&things(0..10)) };
+    for _ in 0..3 {
+        assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted);
+    }
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Changed);
+}
+
+#[test]
+fn ended_and_reset_records_go_without_doubt() {
+    let ended = |mut o: Observation| {
+        o.records = o.records.into_iter().map(|r| r.ending(Time::from_secs(2))).collect();
+        o
+    };
+    let mut watch = Watch::new();
+    watch.poll(&ended(observe(&things(0..10))));
+    assert_eq!(watch.poll(&observe(&[])).removed.len(), 10, "their own time has passed");
+
+    let mut watch = Watch::holding(&things(0..10));
+    let reset = Observation { reset_groups: [group(0)].into(), ..observe(&[]) };
+    assert_eq!(watch.poll(&reset).removed.len(), 10, "their parent was seen reset");
+}
+
+#[test]
+fn few_records_are_never_doubted() {
+    let mut watch = Watch::holding(&things(0..4));
+    assert_eq!(watch.poll(&observe(&[])).removed.len(), 4);
+}
+
+#[test]
+fn an_empty_baseline_is_confirmed_where_the_source_asks_for_it() {
+    let policy = DoubtPolicy { confirm_empty_baseline: true, ..DoubtPolicy::default() };
+    let mut watch = Watch { policy, ..Watch::new() };
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted);
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Baseline);
+    assert_eq!(watch.poll(&observe(&[(1, 1)])).verdict, Verdict::Changed);
+}
+
+#[test]
+fn a_change_of_meaning_is_a_new_baseline() {
+    let mut watch = Watch::holding(&things(0..10));
+    watch.meaning = 2;
+    let new = watch.poll(&observe(&things(8..20)));
+    assert_eq!((new.verdict, new.removed.len()), (Verdict::Baseline, 8));
+    assert_eq!(watch.poll(&observe(&things(8..21))).verdict, Verdict::Changed);
+}
+
+#[test]
+fn versions_count_changes_and_never_restart() {
+    let mut watch = Watch::holding(&[(1, 1)]);
+    assert_eq!(watch.memory.version, 1);
+    watch.poll(&observe(&[(1, 1)]));
+    assert_eq!(watch.memory.version, 1);
+    watch.meaning = 9;
+    watch.poll(&observe(&[(1, 2)]));
+    assert_eq!(watch.memory.version, 2);
+}
+
+#[test]
+fn listings_are_compared_like_records() {
+    let listing = |keys: &[&str]| Observation {
+        targets: Some(keys.iter().map(|k| TargetSpec::new(*k, "race")).collect()),
+        ..observe(&[])
+    };
+    let mut watch = Watch::new();
+    let first = watch.poll(&listing(&["a", "b"]));
+    assert_eq!(first.added.len(), 2);
+    assert!(first.added.contains(&Item::Target(1)));
+    let second = watch.poll(&listing(&["b"]));
+    assert_eq!(second.removed[0].fingerprint, target_fingerprint("a"));
+    assert_eq!(watch.poll(&listing(&["b"])).verdict, Verdict::Unchanged);
+}
+
+#[test]
+fn the_last_of_equal_identities_counts() {
+    let mut watch = Watch::new();
+    assert_eq!(watch.poll(&observe(&[(1, 1), (1, 2)])).duplicates, 1);
+    assert_eq!(watch.poll(&observe(&[(1, 2)])).verdict, Verdict::Unchanged);
+}
+
+proptest! {
+    /// The merge finds exactly what maps would find.
+    #[test]
+    fn merge_equals_the_obvious_way(
+        old in proptest::collection::btree_map(0_u32..60, 0_i64..3, 0..40),
+        new in proptest::collection::btree_map(0_u32..60, 0_i64..3, 0..40),
+    ) {
+        let never = DoubtPolicy { at_least: usize::MAX, ..DoubtPolicy::default() };
+        let list = |m: &BTreeMap<u32, i64>| m.iter().map(|(k, v)| (*k, *v)).collect::<Vec<_>>();
+        let mut watch = Watch { policy: never, ..Watch::new() };
+        watch.poll(&observe(&list(&old)));
+        let got = watch.poll(&observe(&list(&new)));
+        prop_assert_eq!(got.added.len(), new.keys().filter(|k| !old.contains_key(k)).count());
+        prop_assert_eq!(got.removed.len(), old.keys().filter(|k| !new.contains_key(k)).count());
+        prop_assert_eq!(got.changed.len(), new.iter().filter(|(k, v)| old.get(k).is_some_and(|o| o != *v)).count());
+        prop_assert_eq!(watch.snapshot, Snapshot::new(observe(&list(&new)).records.iter().map(Entry::of).collect()));
+    }
+
+    /// Whatever comes, nothing is removed that the observation does not prove absent.
+    #[test]
+    fn nothing_is_removed_without_proof(
+        held in proptest::collection::btree_map(0_u32..100, 0_i64..3, 0..60),
+        seen in proptest::collection::btree_map(0_u32..100, 0_i64..3, 0..60),
+        whole in proptest::collection::btree_set(0_u32..10, 0..10),
+    ) {
+        let list = |m: &BTreeMap<u32, i64>| m.iter().map(|(k, v)| (*k, *v)).collect::<Vec<_>>();
+        let mut watch = Watch::holding(&list(&held));
+        let whole: Vec<u32> = whole.into_iter().collect();
+        let got = watch.poll(&partial(&list(&seen), &whole));
+        for entry in &got.removed {
+            prop_assert!(whole.iter().any(|g| group(*g) == entry.group));
+        }
+        prop_assert!(watch.ids() >= held.len() - got.removed.len());
+    }
+}

@@ -1,0 +1,232 @@
+//! 128-bit hashes: who a record is ([`Fingerprint`]), what it says ([`ContentHash`]), which event this is ([`EventId`]).
+//!
+//! All of them are stable across versions, platforms and nodes: they are stored, compared between
+//! machines and shown to users. The golden values in the tests must never change.
+
+use std::fmt;
+use std::hash::Hasher as _;
+
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+use siphasher::sip128::{Hasher128, SipHasher24};
+use xxhash_rust::xxh3::Xxh3;
+
+use crate::Value;
+
+macro_rules! hash_type {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+        pub struct $name(pub u128);
+
+        impl $name {
+            /// Big-endian bytes: their order is the order of the hashes, in memory and in SQL.
+            pub const fn to_bytes(self) -> [u8; 16] {
+                self.0.to_be_bytes()
+            }
+            /// The inverse of `to_bytes`.
+            pub const fn from_bytes(bytes: [u8; 16]) -> $name {
+                $name(u128::from_be_bytes(bytes))
+            }
+            /// Parses the 32 hex digits that `Display` writes.
+            pub fn parse(text: &str) -> Option<$name> {
+                (text.len() == 32).then(|| u128::from_str_radix(text, 16).ok().map($name))?
+            }
+        }
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:032x}", self.0)
+            }
+        }
+        impl fmt::Debug for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(f, "{:032x}", self.0)
+            }
+        }
+        impl Serialize for $name {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_str(self)
+            }
+        }
+        impl<'de> Deserialize<'de> for $name {
+            fn deserialize<D: Deserializer<'de>>(d: D) -> Result<$name, D::Error> {
+                let text = String::deserialize(d)?;
+                $name::parse(&text).ok_or_else(|| de::Error::custom("expected 32 hex digits"))
+            }
+        }
+    };
+}
+
+hash_type! {
+    /// The identity of a record: a hash of its kind and key.
+    Fingerprint
+}
+hash_type! {
+    /// A hash of a record's tracked fields in canonical form.
+    ContentHash
+}
+hash_type! {
+    /// The identity of an event: the same on every node and after every crash.
+    EventId
+}
+
+// The hash is keyed so that identities and event ids live in different spaces; the keys are part of
+// the stored format, not secrets.
+const IDENTITY_KEY: &[u8; 16] = b"stakeout-ident-1";
+const EVENT_KEY: &[u8; 16] = b"stakeout-event-1";
+const SPREAD_KEY: &[u8; 16] = b"stakeout-spread1";
+
+impl Fingerprint {
+    /// The identity of the record of `kind` with this `key`; every part is length-prefixed, so
+    /// `("ab","c")` and `("a","bc")` differ.
+    pub fn of(kind: &str, key: &[&str]) -> Fingerprint {
+        let mut hasher = SipHasher24::new_with_key(IDENTITY_KEY);
+        parts(&mut hasher, std::iter::once(kind).chain(key.iter().copied()));
+        Fingerprint(hasher.finish128().as_u128())
+    }
+}
+
+impl EventId {
+    /// The identity of an event that a poll brought about.
+    pub fn of_poll(
+        source: &str,
+        incarnation: u64,
+        rule: &str,
+        subject: Fingerprint,
+        snapshot_version: u64,
+        ordinal: u32,
+    ) -> EventId {
+        let mut hasher = SipHasher24::new_with_key(EVENT_KEY);
+        parts(&mut hasher, ["poll", source, rule].into_iter());
+        hasher.write(&incarnation.to_le_bytes());
+        hasher.write(&subject.to_bytes());
+        hasher.write(&snapshot_version.to_le_bytes());
+        hasher.write(&ordinal.to_le_bytes());
+        EventId(hasher.finish128().as_u128())
+    }
+
+    /// The identity of an event that no poll brought about: a bell, a missed schedule.
+    pub fn of_trigger(source: &str, rule: &str, subject: &str, trigger: &str) -> EventId {
+        let mut hasher = SipHasher24::new_with_key(EVENT_KEY);
+        parts(&mut hasher, ["trigger", source, rule, subject, trigger].into_iter());
+        EventId(hasher.finish128().as_u128())
+    }
+}
+
+/// A stable 64-bit number for a target, from which its phase, jitter and spread are drawn.
+pub fn spread(parts_of: &[&str]) -> u64 {
+    let mut hasher = SipHasher24::new_with_key(SPREAD_KEY);
+    parts(&mut hasher, parts_of.iter().copied());
+    hasher.finish128().h1
+}
+
+fn parts<'a>(hasher: &mut SipHasher24, items: impl Iterator<Item = &'a str>) {
+    for item in items {
+        hasher.write(&(item.len() as u64).to_le_bytes());
+        hasher.write(item.as_bytes());
+    }
+}
+
+/// Hashes field values in canonical form: equal values give equal hashes, whatever their spelling.
+#[derive(Default)]
+pub struct ContentHasher(Xxh3);
+
+impl ContentHasher {
+    /// A hasher that has seen nothing.
+    pub fn new() -> ContentHasher {
+        ContentHasher(Xxh3::new())
+    }
+
+    /// Adds a name or another piece of text.
+    pub fn text(&mut self, text: &str) {
+        self.tagged(b's', text.as_bytes());
+    }
+
+    /// Adds a value; every value is tagged with its type and prefixed with its length.
+    pub fn value(&mut self, value: &Value) {
+        match value {
+            Value::Null => self.0.update(b"n"),
+            Value::Bool(b) => self.0.update(if *b { b"t" } else { b"f" }),
+            Value::Int(i) => self.int(*i),
+            Value::Float(x) => match Value::number(*x) {
+                Value::Int(i) => self.int(i),
+                Value::Float(x) => {
+                    self.0.update(b"d");
+                    self.0.update(&x.to_bits().to_le_bytes());
+                }
+                _ => self.0.update(b"n"),
+            },
+            Value::Text(s) => self.text(s),
+            Value::List(items) => {
+                self.tagged(b'l', &(items.len() as u64).to_le_bytes());
+                items.iter().for_each(|item| self.value(item));
+            }
+            Value::Map(map) => {
+                self.tagged(b'm', &(map.len() as u64).to_le_bytes());
+                for (name, value) in map {
+                    self.text(name);
+                    self.value(value);
+                }
+            }
+        }
+    }
+
+    /// The hash of everything added.
+    pub fn finish(&self) -> ContentHash {
+        ContentHash(self.0.digest128())
+    }
+
+    fn int(&mut self, i: i64) {
+        self.0.update(b"i");
+        self.0.update(&i.to_le_bytes());
+    }
+
+    fn tagged(&mut self, tag: u8, bytes: &[u8]) {
+        self.0.update(&[tag]);
+        self.0.update(&(bytes.len() as u64).to_le_bytes());
+        self.0.update(bytes);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // Golden values: a change here means that every stored database and every dedupe key is wrong.
+    #[test]
+    fn golden_values_never_change() {
+        let slot = Fingerprint::of("tables_slots", &["resy", "123", "2026-02-28T20:30"]);
+        let event = EventId::of_poll("nyc", 7, "drop", slot, 3, 0);
+        let bell = EventId::of_trigger("nz", "bell", "race-1", "2026-01-10T02:00:00Z");
+        let mut content = ContentHasher::new();
+        for value in [
+            Value::Null,
+            Value::Bool(true),
+            Value::Int(-5),
+            Value::number(12.5),
+            Value::text("Café"),
+            Value::List(vec![Value::Int(1), Value::Null]),
+        ] {
+            content.value(&value);
+        }
+        assert_eq!(slot.to_string(), "338dacf713c8e81011c7aef53f95d186");
+        assert_eq!(event.to_string(), "4cb2ad195c2c7a872bac6cd6cb336d35");
+        assert_eq!(bell.to_string(), "b721719702b5e164156dfaf78d3309de");
+        assert_eq!(content.finish().to_string(), "4e9f9b0bea19668bce6647f25ffce460");
+        assert_eq!(spread(&["nz", "race-1"]), 0x1898_6c32_5e89_a662);
+    }
+
+    #[test]
+    fn parts_are_length_prefixed() {
+        assert_ne!(Fingerprint::of("k", &["ab", "c"]), Fingerprint::of("k", &["a", "bc"]));
+        assert_ne!(Fingerprint::of("k", &["a"]), Fingerprint::of("k", &["a", ""]));
+        assert_ne!(Fingerprint::of("ka", &[]), Fingerprint::of("k", &["a"]));
+    }
+
+    #[test]
+    fn hex_round_trips() {
+        let print = Fingerprint::of("k", &["x"]);
+        assert_eq!(Fingerprint::parse(&print.to_string()), Some(print));
+        assert_eq!(Fingerprint::parse("xyz"), None);
+        assert_eq!(Fingerprint::from_bytes(print.to_bytes()), print);
+    }
+}

@@ -1,0 +1,244 @@
+//! Records: normalised things with an identity, and the kinds that describe their fields.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use crate::{ContentHash, ContentHasher, Fingerprint, Time, Value};
+
+/// What a field holds; decides the column of the kind's SQL view.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FieldType {
+    /// Yes or no.
+    Bool,
+    /// A whole number.
+    Int,
+    /// Any number.
+    Float,
+    /// Text.
+    Text,
+    /// An instant, as RFC 3339 text.
+    Time,
+    /// A list or a map, as JSON text.
+    Json,
+}
+
+/// One named field of a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// In snake_case: the name in JSON, in SQL and in rules.
+    pub name: String,
+    /// What it holds.
+    pub ty: FieldType,
+    /// Whether a difference in it is a change. Untracked fields are stored along, never compared.
+    pub tracked: bool,
+}
+
+impl Field {
+    /// A tracked field.
+    pub fn new(name: &str, ty: FieldType) -> Field {
+        Field { name: name.to_owned(), ty, tracked: true }
+    }
+
+    /// The same field, stored but not compared.
+    pub fn untracked(mut self) -> Field {
+        self.tracked = false;
+        self
+    }
+}
+
+/// A history of some fields of a kind: one row per real change.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stream {
+    /// The stream's name and, with the source kind as prefix, its view's: `odds_history`.
+    pub name: String,
+    /// The names of the fields whose change writes a row; every row carries all of them.
+    pub fields: Vec<String>,
+}
+
+/// A kind of record: its fields in order and the streams kept of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Kind {
+    /// The source kind it belongs to: `racing`.
+    pub family: String,
+    /// The plural name people query: `entrants`. The full name is `racing_entrants`.
+    pub collection: String,
+    /// Raised whenever the meaning of the fields changes; a new version is a new baseline without events.
+    pub version: u32,
+    /// Field order is the order of [`Record::values`].
+    pub fields: Vec<Field>,
+    /// Histories kept.
+    pub streams: Vec<Stream>,
+    /// Whether several targets see different parts of such a record: then a null says nothing, and what another
+    /// target knows stays.
+    pub merges: bool,
+}
+
+impl Kind {
+    /// `family_collection`: the name in SQL and events, unique across sources.
+    pub fn full_name(&self) -> String {
+        format!("{}_{}", self.family, self.collection)
+    }
+
+    /// The position of a field.
+    pub fn position(&self, field: &str) -> Option<usize> {
+        self.fields.iter().position(|f| f.name == field)
+    }
+}
+
+/// A row of history that the upstream stamped itself, finer than any polling.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Point {
+    /// The stream it belongs to.
+    pub stream: String,
+    /// The upstream's own time; (record, stream, time) is unique.
+    pub at: Time,
+    /// One value per field of the stream, in its order; null carries the value before forward.
+    pub values: Vec<Value>,
+    /// The upstream remembers nothing older: if this row is new to us and we have older ones, some in between are
+    /// lost, and the row is marked.
+    pub oldest_known: bool,
+}
+
+/// A normalised thing: who it is, where it belongs and what is known about it.
+#[derive(Clone, Debug)]
+pub struct Record {
+    /// Its kind.
+    pub kind: Arc<Kind>,
+    /// The readable key, parts joined by `|`; people see it, identity uses the fingerprint.
+    pub key: String,
+    /// Who it is.
+    pub fingerprint: Fingerprint,
+    /// The record it hangs on (an entrant's race).
+    pub parent: Option<Fingerprint>,
+    /// The group it is judged with (a slot's venue); zero when none.
+    pub group: Fingerprint,
+    /// When its own time is over: a later absence is natural, not a removal to doubt.
+    pub ends: Option<Time>,
+    /// One value per field of the kind, in its order.
+    pub values: Vec<Value>,
+    /// History rows stamped by the upstream.
+    pub points: Vec<Point>,
+    /// Fields whose moves the points tell: on their own they call for no row stamped by us.
+    pub told: Vec<String>,
+}
+
+impl Record {
+    /// A record of `kind`; `values` in the order of the kind's fields.
+    ///
+    /// # Panics
+    /// When the number of values is not the number of fields: a mistake in the source's code.
+    pub fn new(kind: &Arc<Kind>, key: &[&str], values: Vec<Value>) -> Record {
+        assert_eq!(values.len(), kind.fields.len(), "{}: one value per field", kind.full_name());
+        Record {
+            fingerprint: Fingerprint::of(&kind.full_name(), key),
+            kind: Arc::clone(kind),
+            key: key.join("|"),
+            parent: None,
+            group: Fingerprint::default(),
+            ends: None,
+            values,
+            points: Vec::new(),
+            told: Vec::new(),
+        }
+    }
+
+    /// The same record, in a group.
+    pub fn in_group(mut self, group: Fingerprint) -> Record {
+        self.group = group;
+        self
+    }
+
+    /// The same record, under a parent.
+    pub fn under(mut self, parent: Fingerprint) -> Record {
+        self.parent = Some(parent);
+        self
+    }
+
+    /// The same record, over at `time`.
+    pub fn ending(mut self, time: Time) -> Record {
+        self.ends = Some(time);
+        self
+    }
+
+    /// This record as it is to be stored: where the kind merges, nulls are filled from what is known.
+    pub fn merged_with(&self, old: Option<&serde_json::Map<String, serde_json::Value>>) -> Cow<'_, Record> {
+        let (true, Some(old)) = (self.kind.merges, old) else { return Cow::Borrowed(self) };
+        let mut record = self.clone();
+        for (field, value) in self.kind.fields.iter().zip(&mut record.values) {
+            if let (true, Some(known)) = (value.is_null(), old.get(&field.name)) {
+                *value = Value::from_json(known);
+            }
+        }
+        Cow::Owned(record)
+    }
+
+    /// The hash of the tracked fields and of the upstream's own history points.
+    pub fn content(&self) -> ContentHash {
+        let mut hasher = ContentHasher::new();
+        for (field, value) in self.kind.fields.iter().zip(&self.values) {
+            // Names are part of the content, so that inserting a field never makes two different records look alike.
+            if field.tracked && !value.is_null() {
+                hasher.text(&field.name);
+                hasher.value(value);
+            }
+        }
+        for point in &self.points {
+            hasher.text(&point.stream);
+            hasher.value(&Value::Int(point.at.us()));
+            point.values.iter().for_each(|value| hasher.value(value));
+        }
+        hasher.finish()
+    }
+
+    /// The value of a field, if the kind has it.
+    pub fn get(&self, field: &str) -> Option<&Value> {
+        self.kind.position(field).map(|i| &self.values[i])
+    }
+
+    /// All fields as a JSON object, as stored.
+    pub fn body(&self) -> serde_json::Map<String, serde_json::Value> {
+        let named = self.kind.fields.iter().zip(&self.values);
+        named.map(|(field, value)| (field.name.clone(), value.to_json())).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kind() -> Arc<Kind> {
+        Arc::new(Kind {
+            family: "test".into(),
+            collection: "things".into(),
+            version: 1,
+            fields: vec![
+                Field::new("price", FieldType::Float),
+                Field::new("name", FieldType::Text),
+                Field::new("seen", FieldType::Int).untracked(),
+            ],
+            streams: vec![],
+            merges: false,
+        })
+    }
+
+    #[test]
+    fn a_merging_kind_keeps_what_another_target_knows() {
+        let merging = Arc::new(Kind { merges: true, ..(*kind()).clone() });
+        let known = Record::new(&merging, &["a"], vec![Value::Int(5), "x".into(), Value::Null]).body();
+        let seen = Record::new(&merging, &["a"], vec![Value::Null, "y".into(), Value::Null]);
+        let merged = seen.merged_with(Some(&known));
+        assert_eq!((merged.get("price"), merged.get("name")), (Some(&Value::Int(5)), Some(&"y".into())));
+        let plain = Record::new(&kind(), &["a"], vec![Value::Null, "y".into(), Value::Null]);
+        assert_eq!(plain.merged_with(Some(&known)).get("price"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn content_ignores_spelling_and_untracked_fields() {
+        let record = |price: Value, seen: i64| {
+            Record::new(&kind(), &["a"], vec![price, "x".into(), Value::Int(seen)]).content()
+        };
+        assert_eq!(record(Value::Int(1), 1), record(Value::Float(1.0), 2));
+        assert_ne!(record(Value::Int(1), 1), record(Value::Float(1.01), 1));
+        assert_ne!(record(Value::Null, 1), record(Value::Int(0), 1));
+    }
+}

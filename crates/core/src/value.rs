@@ -1,0 +1,187 @@
+//! The values of record fields, equal when they mean the same: 1, 1.0 and 1e0 are one value.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// A field's value. Build numbers with [`Value::number`] so that they are canonical from the start.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Value {
+    /// Unknown, missing or null.
+    #[default]
+    Null,
+    /// Yes or no.
+    Bool(bool),
+    /// A whole number.
+    Int(i64),
+    /// Any other finite number.
+    Float(f64),
+    /// Text, times included (RFC 3339).
+    Text(String),
+    /// An ordered list.
+    List(Vec<Value>),
+    /// Named values; the order of names means nothing.
+    Map(BTreeMap<String, Value>),
+}
+
+/// Whole floats up to here are exactly representable and become [`Value::Int`].
+const EXACT: f64 = 9_007_199_254_740_992.0;
+
+impl Value {
+    /// A number in canonical form: whole floats become integers, minus zero is zero, NaN and infinities are null.
+    pub fn number(n: f64) -> Value {
+        if !n.is_finite() {
+            Value::Null
+        } else if n.fract() == 0.0 && n.abs() <= EXACT {
+            Value::Int(n as i64)
+        } else {
+            Value::Float(n)
+        }
+    }
+
+    /// Text.
+    pub fn text(text: impl Into<String>) -> Value {
+        Value::Text(text.into())
+    }
+
+    /// From parsed JSON; numbers become canonical, integers beyond 64 bits become floats.
+    pub fn from_json(json: &serde_json::Value) -> Value {
+        use serde_json::Value as Json;
+        match json {
+            Json::Null => Value::Null,
+            Json::Bool(b) => Value::Bool(*b),
+            Json::Number(n) => match n.as_i64() {
+                Some(i) => Value::Int(i),
+                None => n.as_f64().map_or(Value::Null, Value::number),
+            },
+            Json::String(s) => Value::Text(s.clone()),
+            Json::Array(items) => Value::List(items.iter().map(Value::from_json).collect()),
+            Json::Object(map) => {
+                Value::Map(map.iter().map(|(k, v)| (k.clone(), Value::from_json(v))).collect())
+            }
+        }
+    }
+
+    /// As JSON, for storage and for people.
+    pub fn to_json(&self) -> serde_json::Value {
+        use serde_json::Value as Json;
+        match self.canonical_number() {
+            Some(Value::Int(i)) => Json::from(i),
+            Some(Value::Float(x)) => Json::from(x),
+            _ => match self {
+                Value::Bool(b) => Json::Bool(*b),
+                Value::Text(s) => Json::String(s.clone()),
+                Value::List(items) => Json::Array(items.iter().map(Value::to_json).collect()),
+                Value::Map(map) => {
+                    Json::Object(map.iter().map(|(k, v)| (k.clone(), v.to_json())).collect())
+                }
+                Value::Null | Value::Int(_) | Value::Float(_) => Json::Null,
+            },
+        }
+    }
+
+    /// The number this value is, if it is one.
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Value::Int(i) => Some(*i as f64),
+            Value::Float(x) => Some(*x),
+            _ => None,
+        }
+    }
+
+    /// The text this value is, if it is text.
+    pub fn as_text(&self) -> Option<&str> {
+        match self {
+            Value::Text(s) => Some(s),
+            _ => None,
+        }
+    }
+
+    /// True for [`Value::Null`].
+    pub fn is_null(&self) -> bool {
+        matches!(self, Value::Null)
+    }
+
+    /// This number in the one form that equality and hashing use; `None` when it is no number.
+    pub(crate) fn canonical_number(&self) -> Option<Value> {
+        match self {
+            Value::Int(i) => Some(Value::Int(*i)),
+            Value::Float(x) => Some(Value::number(*x)),
+            _ => None,
+        }
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Value) -> bool {
+        match (self, other) {
+            (Value::Null, Value::Null) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a), Value::Int(b)) => a == b,
+            (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => {
+                matches!(Value::number(*b), Value::Int(c) if c == *a)
+            }
+            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::Text(a), Value::Text(b)) => a == b,
+            (Value::List(a), Value::List(b)) => a == b,
+            (Value::Map(a), Value::Map(b)) => a == b,
+            // A float that is not a number is stored and hashed as null.
+            (Value::Null, Value::Float(x)) | (Value::Float(x), Value::Null) => !x.is_finite(),
+            _ => false,
+        }
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Value {
+        Value::text(text)
+    }
+}
+impl From<String> for Value {
+    fn from(text: String) -> Value {
+        Value::Text(text)
+    }
+}
+impl From<bool> for Value {
+    fn from(b: bool) -> Value {
+        Value::Bool(b)
+    }
+}
+impl From<i64> for Value {
+    fn from(i: i64) -> Value {
+        Value::Int(i)
+    }
+}
+impl From<f64> for Value {
+    fn from(n: f64) -> Value {
+        Value::number(n)
+    }
+}
+impl From<crate::Time> for Value {
+    fn from(time: crate::Time) -> Value {
+        Value::Text(time.to_string())
+    }
+}
+impl<T: Into<Value>> From<Option<T>> for Value {
+    fn from(value: Option<T>) -> Value {
+        value.map_or(Value::Null, Into::into)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_equal_however_they_are_written() {
+        let parse = |s: &str| Value::from_json(&serde_json::from_str(s).expect("json"));
+        for same in ["1", "1.0", "1e0", "10e-1"] {
+            assert_eq!(parse(same), Value::Int(1), "{same}");
+        }
+        assert_eq!(parse("-0.0"), Value::Int(0));
+        assert_ne!(parse("1.01"), Value::Int(1));
+        assert_eq!(Value::Float(2.0), Value::Int(2));
+        assert_eq!(parse("18446744073709551615").as_f64(), Some(18446744073709551615.0));
+    }
+}

@@ -1,0 +1,145 @@
+//! Engine time: the system's, a faster one, or one that a simulation turns by hand.
+//!
+//! Due times, leases, quiet times, backoff and Retry-After run in engine time. Time limits of real I/O do not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use stakeout_core::{Span, Time};
+
+use crate::virtual_time::{Busy, VirtualTime};
+
+/// Where time comes from. Cheap to clone; clones share the clock.
+#[derive(Clone)]
+pub struct Clock(Kind);
+
+#[derive(Clone)]
+enum Kind {
+    /// The wall clock plus an offset that only tests move.
+    System { offset_us: Arc<AtomicI64> },
+    /// Runs `speed` times as fast as real time from a given moment on.
+    Scaled { started: Instant, origin: Time, speed: f64 },
+    /// Stands still until nobody has anything left to do.
+    Virtual(Arc<VirtualTime>),
+}
+
+/// A sleep is cut into pieces of this length, so that a step of the wall clock is noticed soon.
+const LONGEST_NAP: Duration = Duration::from_millis(500);
+
+impl Clock {
+    /// The system's wall clock.
+    pub fn system() -> Clock {
+        Clock(Kind::System { offset_us: Arc::default() })
+    }
+
+    /// The wall clock now, running `speed` times as fast from here on.
+    pub fn scaled(speed: f64) -> Clock {
+        Clock::scaled_from(wall(), speed)
+    }
+
+    /// As [`Clock::scaled`], beginning at `origin`.
+    pub fn scaled_from(origin: Time, speed: f64) -> Clock {
+        assert!(speed.is_finite() && speed > 0.0, "a clock's speed is a positive number");
+        Clock(Kind::Scaled { started: Instant::now(), origin, speed })
+    }
+
+    pub(crate) fn virtual_time(time: Arc<VirtualTime>) -> Clock {
+        Clock(Kind::Virtual(time))
+    }
+
+    /// Now, in engine time.
+    pub fn now(&self) -> Time {
+        match &self.0 {
+            Kind::System { offset_us } => wall() + Span(offset_us.load(Ordering::Relaxed)),
+            Kind::Scaled { started, origin, speed } => {
+                *origin + Span::from_secs_f64(started.elapsed().as_secs_f64() * speed)
+            }
+            Kind::Virtual(time) => time.now(),
+        }
+    }
+
+    /// Returns at `time` or a little later. When the clock is stepped meanwhile, it may return before: a clock that
+    /// is set back makes nobody sleep longer than they meant to.
+    pub async fn sleep_until(&self, time: Time) {
+        if let Kind::Virtual(clock) = &self.0 {
+            return clock.sleep_until(time).await;
+        }
+        let latest = Instant::now() + self.real(time - self.now());
+        loop {
+            let left = self.real(time - self.now()).min(latest.saturating_duration_since(Instant::now()));
+            if left.is_zero() {
+                return;
+            }
+            tokio::time::sleep(left.min(LONGEST_NAP)).await;
+        }
+    }
+
+    /// How long `span` of engine time takes in real time. Virtual time takes none, so limits on real I/O are
+    /// left as they are.
+    pub fn real(&self, span: Span) -> Duration {
+        match &self.0 {
+            Kind::Scaled { speed, .. } => Duration::from_secs_f64(span.to_std().as_secs_f64() / speed),
+            Kind::System { .. } | Kind::Virtual(_) => span.to_std(),
+        }
+    }
+
+    /// Whether time stands still while there is work.
+    pub fn is_virtual(&self) -> bool {
+        matches!(self.0, Kind::Virtual(_))
+    }
+
+    /// Steps the system clock, as an administrator or a broken time server would.
+    pub fn step(&self, by: Span) {
+        if let Kind::System { offset_us } = &self.0 {
+            offset_us.fetch_add(by.as_us(), Ordering::Relaxed);
+        }
+    }
+
+    /// Marks work as outstanding: virtual time stands still until the guard is dropped.
+    pub(crate) fn busy(&self) -> Option<Busy> {
+        match &self.0 {
+            Kind::Virtual(time) => Some(time.busy()),
+            Kind::System { .. } | Kind::Scaled { .. } => None,
+        }
+    }
+
+    /// In virtual time, returns when no work is outstanding and no task can run; at once otherwise.
+    pub(crate) async fn quiescence(&self) {
+        if let Kind::Virtual(time) = &self.0 {
+            time.quiescence().await;
+        }
+    }
+}
+
+fn wall() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    Time(i64::try_from(since.as_micros()).unwrap_or(i64::MAX))
+}
+
+/// Notices when the wall clock was stepped: it then disagrees with the monotonic one.
+pub(crate) struct StepDetector {
+    clock: Clock,
+    wall: Time,
+    monotonic: Instant,
+}
+
+/// Smaller disagreements are time servers slewing, scheduling delays or suspended laptops waking up.
+const STEP: Span = Span::secs(2);
+
+impl StepDetector {
+    pub(crate) fn new(clock: &Clock) -> StepDetector {
+        StepDetector { clock: clock.clone(), wall: clock.now(), monotonic: Instant::now() }
+    }
+
+    /// By how much the clock was stepped since the last call, if it was.
+    pub(crate) fn check(&mut self) -> Option<Span> {
+        if !matches!(self.clock.0, Kind::System { .. }) {
+            return None;
+        }
+        let (wall, monotonic) = (self.clock.now(), Instant::now());
+        let step = (wall - self.wall) - Span::from_std(monotonic - self.monotonic);
+        (self.wall, self.monotonic) = (wall, monotonic);
+        (step.as_us().abs() > STEP.as_us()).then_some(step)
+    }
+}

@@ -1,0 +1,95 @@
+//! The committer: gathers finished polls and commits them together.
+//!
+//! There is one flush at a time. What arrives meanwhile makes up the next batch, so a poll waits for company only
+//! while somebody else's transaction is under way. In virtual time a batch is flushed when everything is at rest,
+//! in (due, target) order, so that the event log does not depend on who was faster.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stakeout_core::Time;
+use stakeout_store::{CommitOutcome, PollCommit, Store, StoreError};
+use tokio::sync::{mpsc, oneshot};
+use tracing::warn;
+
+use crate::clock::Clock;
+use crate::fatal::Fatal;
+
+/// The most polls in one transaction.
+const MAX_BATCH: usize = 512;
+/// The most polls waiting; more make their pollers wait, which slows polling down instead of filling memory.
+const MAX_WAITING: usize = 4_096;
+/// How often a batch is tried when the database has a passing fault.
+const MAX_TRIES: u32 = 8;
+
+struct Waiting {
+    due: Time,
+    poll: PollCommit,
+    answer: oneshot::Sender<CommitOutcome>,
+}
+
+/// Where finished polls are handed in.
+#[derive(Clone)]
+pub(crate) struct Committer(mpsc::Sender<Waiting>);
+
+impl Committer {
+    /// Starts the committing task; it ends when every handle is gone and everything handed in is committed.
+    pub(crate) fn start(
+        store: Arc<dyn Store>,
+        clock: Clock,
+        fatal: Fatal,
+    ) -> (Committer, tokio::task::JoinHandle<()>) {
+        let (handle, waiting) = mpsc::channel(MAX_WAITING);
+        let task = tokio::spawn(run(store, clock, fatal, waiting));
+        (Committer(handle), task)
+    }
+
+    /// Commits a poll. `None` when the store is not available.
+    pub(crate) async fn commit(&self, due: Time, poll: PollCommit) -> Option<CommitOutcome> {
+        let (answer, outcome) = oneshot::channel();
+        self.0.send(Waiting { due, poll, answer }).await.ok()?;
+        outcome.await.ok()
+    }
+}
+
+async fn run(store: Arc<dyn Store>, clock: Clock, fatal: Fatal, mut waiting: mpsc::Receiver<Waiting>) {
+    while let Some(first) = waiting.recv().await {
+        let mut batch = vec![first];
+        clock.quiescence().await;
+        while batch.len() < MAX_BATCH
+            && let Ok(next) = waiting.try_recv()
+        {
+            batch.push(next);
+        }
+        if clock.is_virtual() {
+            batch.sort_by_key(|w| (w.due, w.poll.target));
+        }
+        let busy = clock.busy();
+        flush(&*store, &fatal, batch).await;
+        drop(busy);
+    }
+}
+
+async fn flush(store: &dyn Store, fatal: &Fatal, batch: Vec<Waiting>) {
+    let (polls, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.poll, w.answer)).unzip();
+    let mut pause = Duration::from_millis(50);
+    for _ in 0..MAX_TRIES {
+        match store.commit(polls.clone()).await {
+            Ok(outcomes) => {
+                for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                    // Whoever asked may have been stopped meanwhile; the commit stands.
+                    let _ = answer.send(outcome);
+                }
+                return;
+            }
+            Err(error) if error.is_fatal() => return fatal.raise(error),
+            Err(error) => {
+                // Committing again is safe: what is in already is recognised.
+                warn!(%error, polls = polls.len(), "commit failed, trying again");
+                tokio::time::sleep(pause).await;
+                pause *= 2;
+            }
+        }
+    }
+    fatal.raise(StoreError::Database { doing: "commit polls", message: format!("no success in {MAX_TRIES} tries") });
+}

@@ -1,0 +1,115 @@
+//! Control: what people and programs may tell a running engine.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use serde_json::Value as Json;
+use stakeout_core::Span;
+use stakeout_store::TargetId;
+use tokio::sync::{mpsc, oneshot, watch};
+
+use crate::dispatch::Message;
+use crate::engine::EngineError;
+use crate::replan;
+use crate::shared::Shared;
+use crate::stats::PassReport;
+
+/// A handle to a running engine; cheap to clone.
+#[derive(Clone)]
+pub struct Control {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) dispatcher: mpsc::Sender<Message>,
+}
+
+impl Control {
+    /// Polls a target at once, and then as planned. One that is in flight is polled once more afterwards.
+    pub async fn poll_now(&self, source: &str, key: &str) -> Result<(), EngineError> {
+        let target = self.find(source, key).await?;
+        self.shared.store.poll_now(target, self.shared.clock.now()).await?;
+        self.changed(vec![target]).await
+    }
+
+    /// Switches a target on or off for good.
+    pub async fn set_enabled(&self, source: &str, key: &str, enabled: bool) -> Result<(), EngineError> {
+        let target = self.find(source, key).await?;
+        self.shared.store.set_enabled(target, enabled, self.shared.clock.now()).await?;
+        self.changed(vec![target]).await
+    }
+
+    /// Makes a target's next complete answer its new baseline, without events.
+    pub async fn rebaseline(&self, source: &str, key: &str) -> Result<(), EngineError> {
+        let target = self.find(source, key).await?;
+        self.shared.store.rebaseline(target).await?;
+        self.changed(vec![target]).await
+    }
+
+    /// Changes a live setting, or removes it with `None`. A value that is refused changes nothing.
+    pub async fn set_setting(&self, key: &str, value: Option<Json>) -> Result<(), EngineError> {
+        let unknown = || EngineError::UnknownSetting {
+            key: key.to_owned(),
+            known: self.shared.source_names().iter().map(|name| format!("source.{name}.…")).collect(),
+        };
+        let (source, name) = key.strip_prefix("source.").and_then(|rest| rest.split_once('.')).ok_or_else(unknown)?;
+        let lane = self.shared.lanes.get(source).ok_or_else(unknown)?;
+        let mut settings = self.settings_of(source).await?;
+        match &value {
+            Some(value) => settings.insert(name.to_owned(), value.clone()),
+            None => settings.remove(name),
+        };
+        let configured = lane.source().configured(&settings)?;
+        self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
+        lane.reconfigure(configured);
+        let moved = replan::source(&self.shared, source).await?;
+        self.changed(moved).await
+    }
+
+    /// Polls everything that is due now, waiting at most `limit`.
+    pub async fn pass(&self, limit: Span) -> Result<PassReport, EngineError> {
+        let began = Instant::now();
+        self.shared.stats.take_pass();
+        let (answer, reached) = oneshot::channel();
+        self.dispatcher.send(Message::Barrier(answer)).await.map_err(|_| EngineError::Stopped)?;
+        self.shared.look.notify_one();
+        // Whoever ran out of time gets the numbers so far; the polls go on.
+        let _ = tokio::time::timeout(limit.to_std(), reached).await;
+        let mut report = self.shared.stats.take_pass();
+        report.took_ms = Duration::as_millis(&began.elapsed()) as u64;
+        report.next_due = self.shared.store.next_wake(&self.shared.source_names()).await?.or(report.next_due);
+        Ok(report)
+    }
+
+    /// The newest event's sequence number, as it grows.
+    pub fn newest(&self) -> watch::Receiver<u64> {
+        self.shared.newest.subscribe()
+    }
+
+    /// How many polls were committed since the start, failed ones included, as it grows.
+    pub fn polled(&self) -> watch::Receiver<u64> {
+        self.shared.polled.subscribe()
+    }
+
+    async fn find(&self, source: &str, key: &str) -> Result<TargetId, EngineError> {
+        let row = self.shared.store.target(source, key).await?;
+        row.map(|row| row.id).ok_or_else(|| EngineError::UnknownTarget(format!("{source}/{key}")))
+    }
+
+    async fn changed(&self, targets: Vec<TargetId>) -> Result<(), EngineError> {
+        if targets.is_empty() {
+            return Ok(());
+        }
+        self.dispatcher.send(Message::Changed(targets)).await.map_err(|_| EngineError::Stopped)
+    }
+
+    async fn settings_of(&self, source: &str) -> Result<BTreeMap<String, Json>, EngineError> {
+        Ok(settings_of(source, self.shared.store.settings().await?))
+    }
+}
+
+/// The live settings of one source, by their names without the prefix.
+pub(crate) fn settings_of(source: &str, all: Vec<(String, Json)>) -> BTreeMap<String, Json> {
+    let prefix = format!("source.{source}.");
+    all.into_iter()
+        .filter_map(|(key, value)| key.strip_prefix(&prefix).map(|name| (name.to_owned(), value)))
+        .collect()
+}

@@ -1,0 +1,420 @@
+//! Dispatch: holds claimed targets until they are due and lets them go, the most urgent first, within the limits.
+//!
+//! One task owns all of this; polls run in tasks of their own and come back as messages.
+//!
+//! ```text
+//! claimer ──► held in the timer ──due──► ready queue ──limits──► in flight ──► kept: timer again
+//!                                                                          └─► given back
+//! ```
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
+use std::sync::Arc;
+
+use stakeout_core::adherence::{Cause, Timing};
+use stakeout_core::{Span, Time, cadence};
+use stakeout_store::{Claim, TargetId};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::clock::StepDetector;
+use crate::poll::{Departure, Finished, poll};
+use crate::ready::ReadyQueue;
+use crate::shared::Shared;
+
+/// Targets held in the timer at most; beyond it claims are given back to the store.
+pub(crate) const MAX_HELD: usize = 50_000;
+/// Messages handled before looking at the timer again.
+const MESSAGES_PER_TURN: usize = 256;
+/// How often the leases of held targets are looked at.
+const RENEW_EVERY: Span = Span::secs(5);
+/// The longest the loop sleeps without looking around.
+const LONGEST_SLEEP: Span = Span::secs(1);
+
+/// What others tell the dispatcher.
+pub(crate) enum Message {
+    /// The claimer took these, and looked at this time.
+    Claimed(Vec<Claim>, Time),
+    /// These targets' plans changed in the store: whoever holds them lets go.
+    Changed(Vec<TargetId>),
+    /// Answer when everything due by now has been polled.
+    Barrier(oneshot::Sender<()>),
+}
+
+/// How the dispatcher treats a target after its poll.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Keep polling.
+    Service,
+    /// Poll every target at most once.
+    Pass,
+}
+
+struct LaneState {
+    ready: ReadyQueue,
+    in_flight: u32,
+    /// When the limits let the next one pass, if they hold it back now.
+    blocked_until: Option<Time>,
+    /// What held ready polls back last: the rate, or others' slots.
+    held_back_by: Cause,
+}
+
+pub(crate) struct Dispatcher {
+    shared: Arc<Shared>,
+    mode: Mode,
+    messages: mpsc::Receiver<Message>,
+    /// Claims by target, with the moment each was claimed.
+    held: HashMap<TargetId, (Claim, Time)>,
+    /// (fire time, target); stale entries are recognised by their time.
+    timer: BinaryHeap<Reverse<(Time, TargetId)>>,
+    fires: HashMap<TargetId, Time>,
+    lanes: BTreeMap<String, LaneState>,
+    polls: JoinSet<Finished>,
+    /// Whose poll a task is, should it die.
+    tasks: HashMap<tokio::task::Id, String>,
+    /// Targets polled in this pass.
+    polled: HashSet<TargetId>,
+    barriers: Vec<(Time, oneshot::Sender<()>)>,
+    /// The last time the claimer looked and found nothing more.
+    looked: Time,
+    next_renewal: Time,
+}
+
+impl Dispatcher {
+    pub(crate) fn new(shared: Arc<Shared>, mode: Mode, messages: mpsc::Receiver<Message>) -> Dispatcher {
+        let lane = |name: &String| {
+            let ready = ReadyQueue::default();
+            (name.clone(), LaneState { ready, in_flight: 0, blocked_until: None, held_back_by: Cause::Queue })
+        };
+        let lanes = shared.lanes.keys().map(lane).collect();
+        let now = shared.clock.now();
+        Dispatcher {
+            shared,
+            mode,
+            messages,
+            held: HashMap::new(),
+            timer: BinaryHeap::new(),
+            fires: HashMap::new(),
+            lanes,
+            polls: JoinSet::new(),
+            tasks: HashMap::new(),
+            polled: HashSet::new(),
+            barriers: Vec::new(),
+            looked: Time(i64::MIN),
+            next_renewal: now + RENEW_EVERY,
+        }
+    }
+
+    /// Dispatches until told to stop, lets the polls in flight finish (or abandons them after `grace`) and gives
+    /// everything back.
+    pub(crate) async fn run(mut self, stop: tokio_util::sync::CancellationToken, grace: std::time::Duration) {
+        let mut steps = StepDetector::new(&self.shared.clock);
+        loop {
+            if let Some(step) = steps.check() {
+                self.clock_was_stepped(step).await;
+            }
+            let now = self.shared.clock.now();
+            self.fire(now);
+            self.release_ready(now);
+            self.renew_leases(now).await;
+            self.answer_barriers();
+            let wake = self.next_wake(now);
+            let clock = self.shared.clock.clone();
+            tokio::select! {
+                biased;
+                () = stop.cancelled() => break,
+                Some(finished) = self.polls.join_next_with_id(), if !self.polls.is_empty() => self.landed(finished),
+                message = self.messages.recv() => match message {
+                    Some(message) => self.handle(message).await,
+                    None => break,
+                },
+                () = clock.sleep_until(wake) => {}
+            }
+            self.drain().await;
+        }
+        self.wind_down(grace).await;
+    }
+
+    /// Takes what else has arrived, so that a burst costs one turn.
+    async fn drain(&mut self) {
+        for _ in 0..MESSAGES_PER_TURN {
+            if let Some(finished) = self.polls.try_join_next_with_id() {
+                self.landed(finished);
+            } else if let Ok(message) = self.messages.try_recv() {
+                self.handle(message).await;
+            } else {
+                return;
+            }
+        }
+    }
+
+    async fn handle(&mut self, message: Message) {
+        match message {
+            Message::Claimed(claims, looked) => {
+                self.looked = self.looked.max(looked);
+                let mut surplus = Vec::new();
+                for claim in claims {
+                    let again = self.mode == Mode::Pass && self.polled.contains(&claim.target);
+                    if again || self.held.len() >= MAX_HELD || !self.lanes.contains_key(&claim.source) {
+                        surplus.push(claim);
+                    } else {
+                        self.hold(claim, self.shared.clock.now());
+                    }
+                }
+                self.give_back(surplus).await;
+            }
+            Message::Changed(targets) => {
+                let mut dropped = Vec::new();
+                for target in targets {
+                    // One that is in flight learns of its new plan when it commits.
+                    dropped.extend(self.let_go(target));
+                }
+                self.give_back(dropped).await;
+                self.shared.look.notify_one();
+            }
+            Message::Barrier(answer) => self.barriers.push((self.shared.clock.now(), answer)),
+        }
+    }
+
+    /// Puts a claim into the timer at its due time plus jitter.
+    fn hold(&mut self, claim: Claim, claimed: Time) {
+        let Some(slot) = claim.schedule.due else { return };
+        let jitter = match self.shared.lanes.get(&claim.source) {
+            Some(lane) => {
+                let source = lane.source();
+                let spread = claim.spec.spread(source.name());
+                cadence::jitter(spread, slot, claim.schedule.interval, source.limits().max_jitter)
+            }
+            None => Span::ZERO,
+        };
+        let mut fire = slot + jitter;
+        if claim.after_expired_lease
+            && let Some(lane) = self.shared.lanes.get(&claim.source)
+        {
+            // The former owner's last request may still be on its way: wait until it must have ended.
+            fire = fire.max(claimed + lane.source().limits().timeout);
+        }
+        self.fires.insert(claim.target, fire);
+        self.timer.push(Reverse((fire, claim.target)));
+        self.held.insert(claim.target, (claim, claimed));
+    }
+
+    /// Moves everything whose time has come into its source's ready queue.
+    fn fire(&mut self, now: Time) {
+        while let Some(Reverse((fire, target))) = self.timer.peek().copied() {
+            if fire > now {
+                return;
+            }
+            self.timer.pop();
+            if self.fires.get(&target) != Some(&fire) {
+                continue;
+            }
+            self.fires.remove(&target);
+            let Some((claim, claimed)) = self.held.remove(&target) else { continue };
+            let Some(lane) = self.lanes.get_mut(&claim.source) else { continue };
+            let timing = Timing { due: fire, claimed, ready: now, admitted: now, sent: now, limited_by: None };
+            let slack = claim.schedule.slack;
+            lane.ready.push(Departure { claim, timing }, slack);
+        }
+    }
+
+    /// Lets ready polls go as far as concurrency and rate allow.
+    fn release_ready(&mut self, now: Time) {
+        for (name, lane) in &mut self.lanes {
+            lane.blocked_until = None;
+            let Some(limits) = self.shared.lanes.get(name) else { continue };
+            let concurrency = limits.source().limits().concurrency;
+            while !lane.ready.is_empty() {
+                if lane.in_flight >= concurrency {
+                    lane.held_back_by = Cause::Queue;
+                    break;
+                }
+                if let Err(later) = limits.admit(now) {
+                    lane.blocked_until = Some(later);
+                    lane.held_back_by = Cause::RateLimit;
+                    break;
+                }
+                let Some(mut departure) = lane.ready.pop() else { break };
+                let waited = now - departure.timing.ready;
+                departure.timing.admitted = now;
+                departure.timing.limited_by = (waited > Span::ms(1)).then_some(lane.held_back_by);
+                lane.in_flight += 1;
+                let shared = Arc::clone(&self.shared);
+                let source = name.clone();
+                let task = self.polls.spawn(async move {
+                    let lane = shared.lanes.get(&source).expect("exists, because lanes are never removed");
+                    poll(&shared, lane, departure).await
+                });
+                self.tasks.insert(task.id(), name.clone());
+            }
+        }
+    }
+
+    /// A poll came back.
+    fn landed(&mut self, landed: Result<(tokio::task::Id, Finished), tokio::task::JoinError>) {
+        let task = landed.as_ref().map_or_else(tokio::task::JoinError::id, |(id, _)| *id);
+        let source = self.tasks.remove(&task);
+        if let Some(lane) = source.and_then(|source| self.lanes.get_mut(&source)) {
+            lane.in_flight = lane.in_flight.saturating_sub(1);
+        }
+        let Finished { target, kept, report } = match landed {
+            Ok((_, finished)) => finished,
+            Err(error) => {
+                // A bug of ours: the claim runs out with its lease, everything else goes on.
+                warn!(%error, "a poll's task died");
+                return;
+            }
+        };
+        if self.mode == Mode::Pass {
+            self.polled.insert(target);
+        }
+        for touched in &report.touched {
+            if let Some(claim) = self.let_go(*touched) {
+                self.give_back_later(vec![claim]);
+            }
+        }
+        self.shared.stats.record(&report);
+        if let Some(claim) = kept {
+            if self.held.len() < MAX_HELD && self.mode == Mode::Service {
+                let now = self.shared.clock.now();
+                self.hold(claim, now);
+            } else {
+                self.give_back_later(vec![claim]);
+            }
+        }
+    }
+
+    /// Takes a held target out of the timer or the ready queue.
+    fn let_go(&mut self, target: TargetId) -> Option<Claim> {
+        if let Some((claim, _)) = self.held.remove(&target) {
+            self.fires.remove(&target);
+            return Some(claim);
+        }
+        self.lanes.values_mut().find_map(|lane| lane.ready.remove(target)).map(|departure| departure.claim)
+    }
+
+    async fn give_back(&self, claims: Vec<Claim>) {
+        if claims.is_empty() {
+            return;
+        }
+        let claims: Vec<(TargetId, u64)> = claims.iter().map(|claim| (claim.target, claim.fence)).collect();
+        let _busy = self.shared.clock.busy();
+        if let Err(error) = self.shared.store.release(&claims).await {
+            // They run out with their lease.
+            warn!(%error, claims = claims.len(), "claims could not be given back");
+            self.shared.store_failed(&error);
+        }
+    }
+
+    fn give_back_later(&self, claims: Vec<Claim>) {
+        let shared = Arc::clone(&self.shared);
+        let busy = shared.clock.busy();
+        tokio::spawn(async move {
+            let claims: Vec<(TargetId, u64)> = claims.iter().map(|claim| (claim.target, claim.fence)).collect();
+            if let Err(error) = shared.store.release(&claims).await {
+                warn!(%error, claims = claims.len(), "claims could not be given back");
+                shared.store_failed(&error);
+            }
+            shared.look.notify_one();
+            drop(busy);
+        });
+    }
+
+    /// Extends leases that would run out while their targets wait here.
+    async fn renew_leases(&mut self, now: Time) {
+        if now < self.next_renewal {
+            return;
+        }
+        self.next_renewal = now + RENEW_EVERY;
+        let soon = now + self.shared.lease.over(2);
+        let expiring: Vec<(TargetId, u64)> = self
+            .held
+            .values()
+            .filter(|(claim, _)| claim.lease_until < soon)
+            .map(|(claim, _)| (claim.target, claim.fence))
+            .collect();
+        if expiring.is_empty() {
+            return;
+        }
+        let until = now + self.shared.lease;
+        let _busy = self.shared.clock.busy();
+        match self.shared.store.renew(&expiring, until).await {
+            Ok(lost) => {
+                for (target, _) in expiring {
+                    if let Some((claim, _)) = self.held.get_mut(&target) {
+                        claim.lease_until = until;
+                    }
+                }
+                for target in lost {
+                    self.let_go(target);
+                }
+            }
+            Err(error) => self.shared.store_failed(&error),
+        }
+    }
+
+    /// After a step of the wall clock, what was computed with the old time is computed anew.
+    async fn clock_was_stepped(&mut self, step: Span) {
+        info!(%step, "the clock was stepped: due times are computed anew");
+        for lane in self.shared.lanes.values() {
+            lane.forget_waits();
+        }
+        let held: Vec<TargetId> = self.held.keys().copied().collect();
+        let claims: Vec<Claim> = held.into_iter().filter_map(|target| self.let_go(target)).collect();
+        self.give_back(claims).await;
+        self.next_renewal = self.shared.clock.now();
+        if let Err(error) = crate::replan::everything(&self.shared).await {
+            self.shared.store_failed(&error);
+        }
+        self.shared.look.notify_one();
+    }
+
+    /// Answers those who wait for everything that was due when they asked.
+    fn answer_barriers(&mut self) {
+        if self.barriers.is_empty() {
+            return;
+        }
+        let idle = self.polls.is_empty() && self.lanes.values().all(|lane| lane.ready.is_empty());
+        let earliest_fire = self.timer.peek().map(|Reverse((fire, _))| *fire);
+        let looked = self.looked;
+        let reached = |asked: Time| looked >= asked && idle && earliest_fire.is_none_or(|fire| fire > asked);
+        let (answered, waiting) = std::mem::take(&mut self.barriers).into_iter().partition(|(asked, _)| reached(*asked));
+        self.barriers = waiting;
+        let answered: Vec<(Time, oneshot::Sender<()>)> = answered;
+        for (_, answer) in answered {
+            let _ = answer.send(());
+        }
+    }
+
+    fn next_wake(&self, now: Time) -> Time {
+        let timer = self.timer.peek().map(|Reverse((fire, _))| *fire);
+        let blocked = self.lanes.values().filter_map(|lane| lane.blocked_until);
+        let longest = now + LONGEST_SLEEP;
+        // In virtual time nothing happens between wake-ups that somebody else did not announce.
+        let limit = if self.shared.clock.is_virtual() { self.next_renewal } else { longest };
+        blocked.chain(timer).chain([limit]).min().unwrap_or(longest)
+    }
+
+    /// No new polls; those in flight finish or are abandoned without a trace; every claim is given back.
+    async fn wind_down(mut self, grace: std::time::Duration) {
+        let finishing = async {
+            while let Some(finished) = self.polls.join_next().await {
+                if let Ok(Finished { kept, report, .. }) = finished {
+                    self.shared.stats.record(&report);
+                    if let Some(claim) = kept {
+                        let now = self.shared.clock.now();
+                        self.held.insert(claim.target, (claim, now));
+                    }
+                }
+            }
+        };
+        if tokio::time::timeout(grace, finishing).await.is_err() {
+            warn!(abandoned = self.polls.len(), "polls in flight were abandoned");
+            self.polls.shutdown().await;
+        }
+        let ready = self.lanes.values_mut().flat_map(|lane| lane.ready.drain().map(|d| d.claim));
+        let claims: Vec<Claim> = ready.chain(self.held.drain().map(|(_, (claim, _))| claim)).collect();
+        self.give_back(claims).await;
+    }
+}

@@ -1,0 +1,264 @@
+//! The engine: starts the loops, waits, stops them in order.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use stakeout_core::{SettingRefused, Source, Span};
+use stakeout_store::{Retention, Store, StoreError, Wanted};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::{info, warn};
+
+use crate::clock::Clock;
+use crate::committer::Committer;
+use crate::control::{Control, settings_of};
+use crate::deliver::Sink;
+use crate::dispatch::{Dispatcher, Mode};
+use crate::fatal::Fatal;
+use crate::fetch::Fetch;
+use crate::lane::Lane;
+use crate::poll::first_look;
+use crate::shared::Shared;
+use crate::stats::{PassReport, Stats};
+use crate::{claimer, deliver, janitor, pricing};
+
+/// Messages to the dispatcher that may wait.
+const MAX_MESSAGES: usize = 64;
+
+/// What an engine is made of.
+#[derive(Clone)]
+pub struct EngineConfig {
+    /// Who holds the claims of this process.
+    pub node: String,
+    /// The upstreams.
+    pub sources: Vec<Arc<dyn Source>>,
+    /// The memory.
+    pub store: Arc<dyn Store>,
+    /// How upstreams are asked.
+    pub fetch: Arc<dyn Fetch>,
+    /// Where time comes from.
+    pub clock: Clock,
+    /// Who is told.
+    pub sinks: Vec<Arc<dyn Sink>>,
+    /// How long things are kept.
+    pub retention: Retention,
+    /// How long a claim holds without being renewed.
+    pub lease: Span,
+    /// How far ahead of their due time targets are claimed.
+    pub ahead: Span,
+    /// Targets due again within this stay claimed.
+    pub keep: Span,
+    /// How long polls in flight may take to finish at the end.
+    pub grace: Duration,
+}
+
+impl EngineConfig {
+    /// An engine with the usual numbers, the system's clock and no sinks.
+    pub fn new(store: Arc<dyn Store>, sources: Vec<Arc<dyn Source>>, fetch: Arc<dyn Fetch>) -> EngineConfig {
+        EngineConfig {
+            node: format!("node-{}", std::process::id()),
+            sources,
+            store,
+            fetch,
+            clock: Clock::system(),
+            sinks: Vec::new(),
+            retention: Retention {
+                events: Span::hours(24 * 90),
+                history: Span::hours(24 * 400),
+                polls: Span::hours(24 * 14),
+                gone_records: Span::hours(24 * 30),
+            },
+            lease: Span::secs(60),
+            ahead: Span::secs(2),
+            keep: Span::secs(20),
+            grace: Duration::from_secs(3),
+        }
+    }
+}
+
+/// Why an engine cannot do what was asked.
+#[derive(Debug, thiserror::Error)]
+pub enum EngineError {
+    /// The store failed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// A setting was refused; the old one stays.
+    #[error(transparent)]
+    Setting(#[from] SettingRefused),
+    /// A setting that nobody knows.
+    #[error("there is no setting {key:?}: known are {}", known.join(", "))]
+    UnknownSetting {
+        /// What was asked for.
+        key: String,
+        /// Where settings live.
+        known: Vec<String>,
+    },
+    /// A target that nobody knows.
+    #[error("there is no target {0:?}: `stakeout targets` lists them")]
+    UnknownTarget(String),
+    /// Two sources with one name.
+    #[error("two sources are called {0:?}: names must differ")]
+    DuplicateSource(String),
+    /// The engine is stopping.
+    #[error("the engine has stopped")]
+    Stopped,
+}
+
+/// Starts engines.
+pub struct Engine;
+
+/// A running engine. Dropping it without [`EngineHandle::shutdown`] abandons everything in
+/// flight, as a crash would.
+pub struct EngineHandle {
+    control: Control,
+    fatal: Fatal,
+    stop: CancellationToken,
+    dispatcher: AbortOnDropHandle<()>,
+    /// Claimer, janitor, sinks, committer: aborted with the handle.
+    others: Vec<AbortOnDropHandle<()>>,
+    grace: Duration,
+}
+
+impl Engine {
+    /// Starts polling.
+    pub async fn start(config: EngineConfig) -> Result<EngineHandle, EngineError> {
+        start(config, Mode::Service).await
+    }
+
+    /// Polls everything that is due once, including what a listing brings to light, and stops. Ends within `limit`
+    /// and the grace time.
+    pub async fn pass(mut config: EngineConfig, limit: Span) -> Result<PassReport, EngineError> {
+        // Nothing stays claimed after a pass, and nothing is claimed that is not due.
+        config.keep = Span(-1);
+        config.ahead = Span::ZERO;
+        let began = std::time::Instant::now();
+        let engine = start(config, Mode::Pass).await?;
+        let mut report = engine.control().pass(limit).await?;
+        let control = engine.control();
+        engine.shutdown().await?;
+        let store = &control.shared.store;
+        report.next_due = store.next_wake(&control.shared.source_names()).await?;
+        report.took_ms = began.elapsed().as_millis() as u64;
+        Ok(report)
+    }
+}
+
+async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineError> {
+    let lanes = lanes(&config).await?;
+    let kinds: Vec<_> = lanes.values().flat_map(|lane| lane.source().kinds().to_vec()).collect();
+    let kinds: Vec<_> = kinds.iter().map(|kind| (**kind).clone()).collect();
+    config.store.ensure_views(&kinds).await?;
+
+    let fatal = Fatal::default();
+    let (committer, committing) = Committer::start(Arc::clone(&config.store), config.clock.clone(), fatal.clone());
+    let newest = config.store.stats().await?.seq;
+    let shared = Arc::new(Shared {
+        node: config.node,
+        started: config.clock.now(),
+        clock: config.clock,
+        store: config.store,
+        fetch: config.fetch,
+        lanes,
+        committer,
+        sink_names: config.sinks.iter().map(|sink| sink.name().to_owned()).collect(),
+        lease: config.lease,
+        keep: config.keep,
+        ahead: config.ahead,
+        fatal: fatal.clone(),
+        stats: Stats::default(),
+        look: Notify::new(),
+        newest: watch::channel(newest).0,
+        polled: watch::channel(0).0,
+    });
+    discover_roots(&shared).await?;
+
+    let stop = CancellationToken::new();
+    let (messages, inbox) = mpsc::channel(MAX_MESSAGES);
+    let dispatcher = Dispatcher::new(Arc::clone(&shared), mode, inbox);
+    let dispatcher = spawn(dispatcher.run(stop.clone(), config.grace));
+    let mut others = vec![
+        AbortOnDropHandle::new(committing),
+        spawn(claimer::run(Arc::clone(&shared), messages.clone(), stop.clone())),
+        spawn(janitor::run(Arc::clone(&shared), config.retention, stop.clone())),
+        spawn(pricing::run(Arc::clone(&shared), messages.clone(), stop.clone())),
+    ];
+    for sink in config.sinks {
+        let newest = shared.newest.subscribe();
+        others.push(spawn(deliver::run(Arc::clone(&shared), sink, newest, stop.clone())));
+    }
+    let control = Control { shared, dispatcher: messages };
+    Ok(EngineHandle { control, fatal, stop, dispatcher, others, grace: config.grace })
+}
+
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(task))
+}
+
+/// One lane per source, with its live settings applied. A stored setting that is refused is left out, loudly: the
+/// configuration file must never be locked out by an old setting.
+async fn lanes(config: &EngineConfig) -> Result<BTreeMap<String, Lane>, EngineError> {
+    let stored = config.store.settings().await?;
+    let mut lanes = BTreeMap::new();
+    for source in &config.sources {
+        let name = source.name().to_owned();
+        let settings = settings_of(&name, stored.clone());
+        let source = match source.configured(&settings) {
+            Ok(configured) => configured,
+            Err(refused) => {
+                warn!(source = name, %refused, "stored settings are ignored");
+                Arc::clone(source)
+            }
+        };
+        if lanes.insert(name.clone(), Lane::new(source)).is_some() {
+            return Err(EngineError::DuplicateSource(name));
+        }
+    }
+    Ok(lanes)
+}
+
+/// Discovery begins at the roots; everything else is listed by a poll.
+async fn discover_roots(shared: &Shared) -> Result<(), EngineError> {
+    let now = shared.clock.now();
+    for (name, lane) in &shared.lanes {
+        let source = lane.source();
+        let roots: Vec<Wanted> = source.roots(now).iter().map(|spec| first_look(lane, spec, now)).collect();
+        let done = shared.store.reconcile_roots(name, &roots, now).await?;
+        info!(source = name, roots = roots.len(), created = done.created, retired = done.retired, "source ready");
+    }
+    Ok(())
+}
+
+impl EngineHandle {
+    /// What the engine may be told.
+    pub fn control(&self) -> Control {
+        self.control.clone()
+    }
+
+    /// Returns when the engine cannot go on by itself, with the reason.
+    pub async fn stopped(&self) -> EngineError {
+        self.fatal.raised().await;
+        self.fatal.take().map_or(EngineError::Stopped, EngineError::Store)
+    }
+
+    /// Stops: no new polls, those in flight finish within the grace time or are abandoned without a trace, every
+    /// claim is given back.
+    pub async fn shutdown(self) -> Result<(), EngineError> {
+        self.stop.cancel();
+        // The dispatcher needs its grace for the polls in flight, and a little to give claims back.
+        let limit = self.grace + Duration::from_secs(1);
+        if tokio::time::timeout(limit, self.dispatcher).await.is_err() {
+            warn!("the dispatcher did not stop in time");
+        }
+        janitor::summarise(&self.control.shared);
+        // Nothing new can come from the others now: what was handed in is committed, what was not delivered is
+        // delivered after the next start.
+        for task in self.others {
+            task.abort();
+            // Waited for, so that whoever stops the engine can close the store.
+            let _ = task.await;
+        }
+        self.fatal.take().map_or(Ok(()), |error| Err(EngineError::Store(error)))
+    }
+}

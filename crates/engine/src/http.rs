@@ -1,0 +1,273 @@
+//! The real upstreams: HTTP/1.1 and 2 over rustls, compressed, pooled, with a limit on everything.
+
+use std::collections::HashMap;
+use std::error::Error as StdError;
+use std::io;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::{Bytes, BytesMut};
+use reqwest::header::{
+    AGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
+    LOCATION, RETRY_AFTER,
+};
+use reqwest::{Client, StatusCode, redirect};
+use stakeout_core::{Failure, FailureClass, Method, Request, Response, Span, Time};
+use stakeout_store::Validators;
+
+use crate::clock::Clock;
+use crate::fetch::{Answer, Fetch, FetchLimits};
+
+/// Idle connections kept per host: as many as a source can usefully have in flight.
+const IDLE_PER_HOST: usize = 64;
+/// A validator longer than this is not worth keeping.
+const MAX_VALIDATOR_BYTES: usize = 1_024;
+/// Upstreams may not send us to sleep for longer than this.
+const MAX_RETRY_AFTER: Span = Span::hours(24);
+
+/// Fetches over the network.
+pub struct HttpFetch {
+    /// Connection and read time limits belong to a client, so there is one client per pair of them.
+    clients: Mutex<HashMap<(Duration, Duration), Client>>,
+}
+
+/// The HTTP client could not be set up.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot set up the HTTP client: {0}")]
+pub struct HttpSetupError(#[from] reqwest::Error);
+
+impl HttpFetch {
+    /// A client for any number of upstreams.
+    pub fn new() -> Result<HttpFetch, HttpSetupError> {
+        // Whoever installed a provider before us chose it on purpose.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let fetch = HttpFetch { clients: Mutex::default() };
+        // Made once here, so that a broken set-up is an error at start and not at the first poll.
+        build(Duration::from_secs(5), Duration::from_secs(5))?;
+        Ok(fetch)
+    }
+
+    fn client(&self, limits: &FetchLimits) -> Result<Client, Failure> {
+        let mut clients = self.clients.lock().expect("never poisoned, because nothing panics while it is held");
+        let key = (limits.connect, limits.read);
+        if let Some(client) = clients.get(&key) {
+            return Ok(client.clone());
+        }
+        let client = build(limits.connect, limits.read)
+            .map_err(|e| Failure::new(FailureClass::Internal, format!("cannot set up the HTTP client: {e}")))?;
+        clients.insert(key, client.clone());
+        Ok(client)
+    }
+}
+
+fn build(connect: Duration, read: Duration) -> reqwest::Result<Client> {
+    Client::builder()
+        .user_agent(concat!("stakeout/", env!("CARGO_PKG_VERSION")))
+        .redirect(redirect::Policy::none())
+        .connect_timeout(connect)
+        .read_timeout(read)
+        .pool_max_idle_per_host(IDLE_PER_HOST)
+        .tcp_nodelay(true)
+        .build()
+}
+
+#[async_trait]
+impl Fetch for HttpFetch {
+    async fn fetch(
+        &self,
+        request: &Request,
+        validators: &Validators,
+        limits: &FetchLimits,
+        clock: &Clock,
+    ) -> Result<Answer, Failure> {
+        let client = self.client(limits)?;
+        let outgoing = outgoing(&client, request, validators, limits.total)?;
+        let response = client.execute(outgoing).await.map_err(explain)?;
+        let status = response.status();
+        if status == StatusCode::NOT_MODIFIED {
+            return Ok(Answer::NotModified);
+        }
+        if !status.is_success() {
+            return Err(refusal(status, response.headers(), clock.now()));
+        }
+        let headers = response.headers().clone();
+        let body = read_body(response, limits.max_body_bytes).await?;
+        let response = Response {
+            status: status.as_u16(),
+            body,
+            content_type: text(&headers, &CONTENT_TYPE),
+            age: text(&headers, &AGE).and_then(|age| age.parse().ok()).map_or(Span::ZERO, Span::secs),
+        };
+        let keep = |value: Option<String>| value.filter(|v| v.len() <= MAX_VALIDATOR_BYTES);
+        let validators =
+            Validators { etag: keep(text(&headers, &ETAG)), last_modified: keep(text(&headers, &LAST_MODIFIED)) };
+        Ok(Answer::Full(response, validators))
+    }
+}
+
+fn outgoing(
+    client: &Client,
+    request: &Request,
+    validators: &Validators,
+    total: Duration,
+) -> Result<reqwest::Request, Failure> {
+    let mut builder = match request.method {
+        Method::Get => client.get(&request.url),
+        Method::PostJson => client
+            .post(&request.url)
+            .header(CONTENT_TYPE, HeaderValue::from_static("application/json"))
+            .body(request.body.clone()),
+    };
+    for (name, value) in &request.headers {
+        let mut value = HeaderValue::from_str(value)
+            .map_err(|_| Failure::new(FailureClass::Internal, format!("the value of header {name} is not allowed in HTTP")))?;
+        value.set_sensitive(true);
+        builder = builder.header(name, value);
+    }
+    if let Some(etag) = &validators.etag {
+        builder = builder.header(IF_NONE_MATCH, etag);
+    } else if let Some(date) = &validators.last_modified {
+        builder = builder.header(IF_MODIFIED_SINCE, date);
+    }
+    builder.timeout(total).build().map_err(explain)
+}
+
+/// Reads the body piece by piece and stops at the limit: neither a long body nor a small one that inflates to a
+/// huge one is ever held in memory.
+async fn read_body(mut response: reqwest::Response, limit: u64) -> Result<Bytes, Failure> {
+    let too_large = || Failure::new(FailureClass::TooLarge, format!("the body is larger than {limit} bytes"));
+    if response.content_length().is_some_and(|length| length > limit) {
+        return Err(too_large());
+    }
+    let Some(first) = response.chunk().await.map_err(explain)? else { return Ok(Bytes::new()) };
+    let mut body = BytesMut::from(first);
+    while body.len() as u64 <= limit {
+        match response.chunk().await.map_err(explain)? {
+            Some(chunk) => body.extend_from_slice(&chunk),
+            None => return Ok(body.freeze()),
+        }
+    }
+    Err(too_large())
+}
+
+fn refusal(status: StatusCode, headers: &HeaderMap, now: Time) -> Failure {
+    let class = match status.as_u16() {
+        429 => FailureClass::RateLimited,
+        503 => FailureClass::Unavailable,
+        401 | 403 => FailureClass::Forbidden,
+        300..=399 => FailureClass::Redirect,
+        500..=599 => FailureClass::ServerError,
+        _ => FailureClass::ClientError,
+    };
+    let mut message = format!("the upstream answered {status}");
+    if class == FailureClass::Redirect {
+        // Without its query: a login redirect may carry a token there.
+        let to = text(headers, &LOCATION).unwrap_or_default();
+        let to: String = to.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect();
+        message.push_str(&format!(" to {to:?}, and redirects are not followed: correct the URL or the credentials"));
+    }
+    let retry_after = text(headers, &RETRY_AFTER).and_then(|value| retry_after(&value, now));
+    Failure { class, message, retry_after }
+}
+
+/// `Retry-After` in both its forms: seconds, or an HTTP date.
+fn retry_after(value: &str, now: Time) -> Option<Span> {
+    let value = value.trim();
+    let wait = match value.parse::<u32>() {
+        Ok(seconds) => Span::secs(i64::from(seconds)),
+        Err(_) => {
+            let date = httpdate::parse_http_date(value).ok()?;
+            let since = date.duration_since(std::time::UNIX_EPOCH).ok()?;
+            Time::from_secs(i64::try_from(since.as_secs()).ok()?) - now
+        }
+    };
+    Some(wait.clamp(Span::ZERO, MAX_RETRY_AFTER))
+}
+
+fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
+    headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned)
+}
+
+/// Sorts a transport error into a class. The URL is left out of the message: its query may hold a secret.
+fn explain(error: reqwest::Error) -> Failure {
+    let error = error.without_url();
+    let class = if error.is_timeout() {
+        FailureClass::Timeout
+    } else {
+        chain(&error).find_map(classify).unwrap_or(if error.is_decode() {
+            FailureClass::Encoding
+        } else if error.is_connect() {
+            FailureClass::Refused
+        } else if error.is_builder() {
+            FailureClass::Internal
+        } else {
+            FailureClass::Reset
+        })
+    };
+    // The innermost cause says most.
+    let cause = chain(&error).last().map(ToString::to_string).unwrap_or_default();
+    Failure::new(class, if cause.is_empty() { error.to_string() } else { cause })
+}
+
+fn chain<'a>(error: &'a (dyn StdError + 'static)) -> impl Iterator<Item = &'a (dyn StdError + 'static)> {
+    std::iter::successors(Some(error), |&e| e.source())
+}
+
+fn classify(error: &(dyn StdError + 'static)) -> Option<FailureClass> {
+    if error.is::<rustls::Error>() {
+        return Some(FailureClass::Tls);
+    }
+    // The resolver's error type is private to the connector; its words are not.
+    if error.to_string().starts_with("dns error") {
+        return Some(FailureClass::Dns);
+    }
+    let io = error.downcast_ref::<io::Error>()?;
+    // An io::Error may only wrap the one that matters.
+    if let Some(class) = io.get_ref().and_then(|inner| classify(inner)) {
+        return Some(class);
+    }
+    match io.kind() {
+        io::ErrorKind::ConnectionRefused
+        | io::ErrorKind::HostUnreachable
+        | io::ErrorKind::NetworkUnreachable
+        | io::ErrorKind::AddrNotAvailable => Some(FailureClass::Refused),
+        io::ErrorKind::ConnectionReset
+        | io::ErrorKind::ConnectionAborted
+        | io::ErrorKind::BrokenPipe
+        | io::ErrorKind::UnexpectedEof => Some(FailureClass::Reset),
+        io::ErrorKind::TimedOut => Some(FailureClass::Timeout),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn retry_after_is_read_in_both_forms() {
+        let now = Time::parse("2026-01-10T02:00:00Z").expect("valid");
+        for (value, expected) in [
+            ("120", Some(Span::mins(2))),
+            (" 0 ", Some(Span::ZERO)),
+            ("Sat, 10 Jan 2026 02:00:30 GMT", Some(Span::secs(30))),
+            ("Sat, 10 Jan 2026 01:00:00 GMT", Some(Span::ZERO)),
+            ("999999999", Some(MAX_RETRY_AFTER)),
+            ("-5", None),
+            ("soon", None),
+        ] {
+            assert_eq!(retry_after(value, now), expected, "{value:?}");
+        }
+    }
+
+    #[test]
+    fn a_redirects_query_is_not_repeated() {
+        let mut headers = HeaderMap::new();
+        headers.insert(LOCATION, HeaderValue::from_static("https://login.example/in?token=s3cret"));
+        let failure = refusal(StatusCode::FOUND, &headers, Time::default());
+        assert_eq!(failure.class, FailureClass::Redirect);
+        assert!(failure.message.contains("https://login.example/in"), "{failure}");
+        assert!(!failure.message.contains("s3cret"), "{failure}");
+    }
+}

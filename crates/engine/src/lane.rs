@@ -1,0 +1,93 @@
+//! A lane: one source with its limits. Everything that asks the upstream goes through its lane.
+
+use std::sync::{Arc, Mutex, MutexGuard, RwLock};
+
+use stakeout_core::budget::Item;
+use stakeout_core::cadence::{Adaptive, Seat};
+use stakeout_core::limit::Limiter;
+use stakeout_core::{Plan, Source, Span, TargetSpec, Time};
+use stakeout_store::TargetState;
+
+use crate::clock::Clock;
+
+/// One source and what it may be asked.
+pub(crate) struct Lane {
+    source: RwLock<Arc<dyn Source>>,
+    limiter: Mutex<Limiter>,
+    /// What a poll is worth at the moment: from it every adaptive target derives its interval.
+    price: Mutex<Option<f64>>,
+}
+
+impl Lane {
+    pub(crate) fn new(source: Arc<dyn Source>) -> Lane {
+        let limiter = Limiter::new(source.limits());
+        Lane { source: RwLock::new(source), limiter: Mutex::new(limiter), price: Mutex::default() }
+    }
+
+    /// The source as its settings are now.
+    pub(crate) fn source(&self) -> Arc<dyn Source> {
+        Arc::clone(&self.source.read().expect("never poisoned, because nothing panics while it is held"))
+    }
+
+    /// Takes over a source with other settings; what was admitted so far stays remembered.
+    pub(crate) fn reconfigure(&self, source: Arc<dyn Source>) {
+        self.limiter().set(source.limits());
+        *self.source.write().expect("never poisoned, because nothing panics while it is held") = source;
+    }
+
+    /// Forgets waits that were computed with a clock that has been stepped since.
+    pub(crate) fn forget_waits(&self) {
+        let limits = self.source();
+        *self.limiter() = Limiter::new(limits.limits());
+    }
+
+    /// Admits one request now, or says when to ask again.
+    pub(crate) fn admit(&self, now: Time) -> Result<(), Time> {
+        self.limiter().admit(now)
+    }
+
+    /// Returns when the limits let one more request pass.
+    pub(crate) async fn admitted(&self, clock: &Clock) {
+        while let Err(later) = self.admit(clock.now()) {
+            clock.sleep_until(later).await;
+        }
+    }
+
+    /// The upstream complained.
+    pub(crate) fn penalise(&self, now: Time, retry_after: Option<Span>) {
+        self.limiter().penalise(now, retry_after);
+    }
+
+    /// The upstream answered.
+    pub(crate) fn reward(&self, now: Time) {
+        self.limiter().reward(now);
+    }
+
+    /// Sets the price of a poll; answers whether it moved enough to matter.
+    pub(crate) fn set_price(&self, price: f64) -> bool {
+        let mut slot = self.price.lock().expect("never poisoned, because nothing panics while it is held");
+        let old = slot.replace(price);
+        old.is_none_or(|old| (old - price).abs() > old.abs() * 0.01)
+    }
+
+    /// What the cadence needs to know about a target of this source.
+    pub(crate) fn seat(&self, spec: &TargetSpec, plan: &Plan, state: Option<&TargetState>) -> Seat {
+        let price = *self.price.lock().expect("never poisoned, because nothing panics while it is held");
+        let budgeted = match (plan, price) {
+            (Plan::Adaptive(bounds), Some(price)) => Some(budget_item(bounds, state).interval(price)),
+            _ => None,
+        };
+        Seat { spread: spec.spread(self.source().name()), priority: spec.priority, budgeted }
+    }
+
+    fn limiter(&self) -> MutexGuard<'_, Limiter> {
+        self.limiter.lock().expect("never poisoned, because nothing panics while it is held")
+    }
+}
+
+/// An adaptive target as the budget sees it: what it costs, and how much is expected of it.
+pub(crate) fn budget_item(bounds: &Adaptive, state: Option<&TargetState>) -> Item {
+    let rate = state.and_then(|state| state.rate.clone()).unwrap_or_default().rate();
+    let cost = f64::from(state.map_or(1, |state| state.cost).max(1));
+    Item { weight: bounds.weight, rate, cost, min: bounds.min, max: bounds.max }
+}

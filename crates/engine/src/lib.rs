@@ -1,0 +1,38 @@
+//! The loops that poll every target when it is due and commit each poll as one transaction.
+//!
+//! - [`Engine::start`] runs the service: claimer → dispatcher → polls → committer, sinks and janitor beside them.
+//! - `poll` (the function) is one poll from top to bottom; it is the only thing that changes state.
+//! - [`Control`] is what people may tell a running engine.
+//! - [`clock`] and [`virtual_time`] decide what time it is.
+//!
+//! **Invariants kept here:** a target is never in flight twice; due times come from the cadence and nowhere else;
+//! lateness is measured, never guessed; what is not committed never happened. Nothing here knows an upstream, SQL or
+//! a person's configuration.
+
+mod claimer;
+pub mod clock;
+mod committer;
+mod control;
+mod deliver;
+mod dispatch;
+mod engine;
+mod fatal;
+pub mod fetch;
+pub mod http;
+mod janitor;
+mod lane;
+mod poll;
+mod pricing;
+mod ready;
+mod replan;
+mod shared;
+mod stats;
+pub mod virtual_time;
+
+pub use clock::Clock;
+pub use control::Control;
+pub use deliver::{NullSink, Sink, SinkError};
+pub use engine::{Engine, EngineConfig, EngineError, EngineHandle};
+pub use fetch::Fetch;
+pub use stats::{FailedPoll, PassReport};
+pub use virtual_time::virtual_runtime;

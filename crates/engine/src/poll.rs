@@ -1,0 +1,102 @@
+//! One poll, from due to committed. Read [`poll`] from top to bottom: nothing else changes state because of a poll.
+
+mod commit;
+mod compare;
+mod fetch;
+mod judge;
+mod normalize;
+mod plan;
+mod recall;
+
+use stakeout_core::adherence::Timing;
+use stakeout_core::{PollContext, Source, Time};
+use stakeout_store::{Claim, PollOutcome};
+use std::sync::Arc;
+
+pub(crate) use judge::first_look;
+pub(crate) use plan::schedule_of;
+
+use crate::lane::Lane;
+use crate::shared::Shared;
+
+/// A poll that is about to happen: the claim, and how it came to be sent now.
+pub(crate) struct Departure {
+    pub(crate) claim: Claim,
+    /// Due, claimed, ready, admitted; `sent` is filled in by the fetch.
+    pub(crate) timing: Timing,
+}
+
+/// What the dispatcher has to know about a finished poll.
+pub(crate) struct Finished {
+    /// The target.
+    pub(crate) target: stakeout_store::TargetId,
+    /// The claim with its new schedule, when it is kept; `None` when it was given back or lost.
+    pub(crate) kept: Option<Claim>,
+    /// Everything else.
+    pub(crate) report: Report,
+}
+
+/// A poll in numbers, for statistics, logs and the caller of a pass.
+#[derive(Clone, Debug)]
+pub(crate) struct Report {
+    pub(crate) source: Arc<str>,
+    pub(crate) target: String,
+    pub(crate) phase: String,
+    pub(crate) outcome: Option<PollOutcome>,
+    pub(crate) failure: Option<stakeout_core::Failure>,
+    pub(crate) late: bool,
+    pub(crate) missed: u64,
+    pub(crate) lateness_us: i64,
+    pub(crate) requests: u32,
+    pub(crate) bytes: u64,
+    pub(crate) changes: u32,
+    pub(crate) events: u32,
+    pub(crate) history_rows: u32,
+    pub(crate) warnings: u32,
+    pub(crate) next_due: Option<Time>,
+    /// Other targets that this poll created or re-planned.
+    pub(crate) touched: Vec<stakeout_store::TargetId>,
+}
+
+/// Everything the steps of one poll share.
+struct Job<'a> {
+    shared: &'a Shared,
+    lane: &'a Lane,
+    source: &'a dyn Source,
+    claim: &'a Claim,
+    timing: Timing,
+}
+
+impl Job<'_> {
+    fn context(&self, now: Time) -> PollContext<'_> {
+        PollContext { now, facts: &self.claim.state.facts }
+    }
+}
+
+/// One poll: fetch, normalize, compare, recall, judge, plan, commit.
+pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> Finished {
+    let Departure { claim, timing } = departure;
+    let source = lane.source();
+    let job = Job { shared, lane, source: &*source, claim: &claim, timing };
+
+    // What does the upstream say? Within the source's limits, the lease and the size allowed.
+    let fetched = fetch::fetch(&job).await;
+
+    // What does that mean? Failed, torn and misunderstood answers end here as failures.
+    let seen = normalize::normalize(&job, &fetched);
+
+    // What is different from the last good answer, and may it be believed?
+    let compared = compare::compare(&job, &fetched, seen);
+
+    // What did the records that changed look like before? Unchanged polls read nothing.
+    let recalled = recall::recall(&job, &compared).await;
+
+    // What of it is worth keeping in history, and what is worth telling?
+    let judged = judge::judge(&job, &fetched, &compared, recalled);
+
+    // When to look again, and was this look on time?
+    let planned = plan::plan(&job, &fetched, &compared);
+
+    // All of it, or nothing.
+    commit::commit(&job, fetched, compared, judged, planned).await
+}

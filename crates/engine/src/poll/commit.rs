@@ -1,0 +1,332 @@
+//! Commit: everything the poll brought, in one transaction, or nothing.
+
+use std::sync::Arc;
+
+use stakeout_core::adherence::Punctuality;
+use stakeout_core::budget::RateEstimate;
+use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
+use stakeout_store::{
+    Claim, CommitOutcome, Done, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState, Validators,
+};
+use tracing::{debug, warn};
+
+use super::compare::Compared;
+use super::fetch::Fetched;
+use super::judge::Judged;
+use super::normalize::redact;
+use super::plan::Planned;
+use super::{Finished, Job, Report};
+
+/// The beginning of a body that was not understood, kept for diagnosis.
+const SAMPLE_BYTES: usize = 4_096;
+/// Words about a failure kept in the row.
+const MESSAGE_CHARS: usize = 500;
+
+pub(super) async fn commit(
+    job: &Job<'_>,
+    fetched: Fetched,
+    compared: Compared,
+    judged: Result<Judged, StoreError>,
+    planned: Planned,
+) -> Finished {
+    let mut report = report(job, &fetched, &compared, &planned);
+    let judged = match judged {
+        Ok(judged) => judged,
+        Err(error) => {
+            job.shared.store_failed(&error);
+            return abandoned(job, report, "its records could not be read");
+        }
+    };
+    report.changes = judged.changes;
+    let commit = assemble(job, &fetched, &compared, judged, &planned);
+    let mut committed = commit;
+    let mut outcome = job.shared.committer.commit(planned.timing.due, committed.clone()).await;
+    if let Some(CommitOutcome::Poisoned(reason)) = &outcome {
+        let failure = Failure::new(FailureClass::Store, reason.clone());
+        report.outcome = Some(PollOutcome::Failed);
+        committed = poisoned(job, &fetched, &planned, &failure, &committed);
+        report.failure = Some(failure);
+        outcome = job.shared.committer.commit(planned.timing.due, committed.clone()).await;
+    }
+    match outcome {
+        Some(CommitOutcome::Done(done)) => finished(job, report, committed, done),
+        Some(CommitOutcome::AlreadyDone) => abandoned(job, report, "it was committed before"),
+        Some(CommitOutcome::Stale) => abandoned(job, report, "the claim was lost"),
+        Some(CommitOutcome::Older) => abandoned(job, report, "a later poll was committed before"),
+        Some(CommitOutcome::Poisoned(reason)) => abandoned(job, report, &reason),
+        None => abandoned(job, report, "the store is not available"),
+    }
+}
+
+fn assemble(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    compared: &Compared,
+    judged: Judged,
+    planned: &Planned,
+) -> PollCommit {
+    let claim = job.claim;
+    let (snapshot, memory, as_of) = match &compared.news {
+        Some((observation, comparison)) if compared.outcome != PollOutcome::Doubted => {
+            (comparison.next.clone(), comparison.memory.clone(), observation.as_of.or(claim.state.as_of))
+        }
+        Some((_, comparison)) => (None, comparison.memory.clone(), claim.state.as_of),
+        None => (None, claim.state.memory.clone(), claim.state.as_of),
+    };
+    let validators = match compared.outcome {
+        // An answer that did not count must be fetched again in full.
+        PollOutcome::Failed | PollOutcome::Doubted | PollOutcome::Stale | PollOutcome::Partial => Validators::default(),
+        PollOutcome::Unchanged | PollOutcome::Changed | PollOutcome::Baseline => fetched.validators.clone(),
+    };
+    let state = TargetState {
+        facts: compared.facts.clone(),
+        last: planned.last,
+        memory,
+        as_of,
+        validators,
+        rate: rate(job, compared, &judged, planned),
+        cost: fetched.requests,
+        run: Some(planned.run.clone()),
+    };
+    let log = log(job, fetched, compared, &judged, planned);
+    PollCommit {
+        target: claim.target,
+        source: claim.source.clone(),
+        fence: claim.fence,
+        poll_no: claim.poll_no + 1,
+        plan_version: claim.plan_version,
+        now: fetched.ended,
+        schedule: planned.schedule.clone(),
+        hold_until: hold_until(job, planned.schedule.due, fetched.ended),
+        outcome: compared.outcome,
+        error: compared.failure.as_ref().map(|failure| clip(&failure.to_string())),
+        state,
+        snapshot,
+        records: judged.records,
+        releases: judged.releases,
+        history: judged.history,
+        events: judged.events,
+        sinks: job.shared.sink_names.clone(),
+        reconcile: judged.reconcile,
+        replans: Vec::new(),
+        kv: Vec::new(),
+        log,
+        finished_run: planned.finished_run.clone(),
+        sample: sample(fetched, compared),
+    }
+}
+
+/// How often something worth telling happens here: what an adaptive target's share of the budget depends on.
+fn rate(job: &Job<'_>, compared: &Compared, judged: &Judged, planned: &Planned) -> Option<RateEstimate> {
+    let mut rate = job.claim.state.rate.clone();
+    let adaptive = matches!(job.source.plan(&job.claim.spec, &compared.facts), Plan::Adaptive(_));
+    if let (true, Some(interval)) = (adaptive, planned.since_last_look) {
+        rate.get_or_insert_default().observe(interval, judged.events.len() as u32);
+    }
+    rate
+}
+
+/// Until when the claim is kept: a target that is due again soon stays in this node's timer. The lease is moved only
+/// when half of it is used up, so that most polls touch no index.
+fn hold_until(job: &Job<'_>, due: Option<Time>, now: Time) -> Option<Time> {
+    let due = due.filter(|due| *due - now <= job.shared.keep)?;
+    let lease = job.shared.lease;
+    let enough = job.claim.lease_until - due.max(now) > lease.over(2);
+    Some(if enough { job.claim.lease_until } else { due.max(now) + lease })
+}
+
+/// Only what is notable is logged: coverage of the rest is in the runs.
+fn log(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    compared: &Compared,
+    judged: &Judged,
+    planned: &Planned,
+) -> Option<PollLog> {
+    let quiet = compared.outcome == PollOutcome::Unchanged
+        && !planned.account.is_notable()
+        && compared.remarks.is_empty();
+    let late = match planned.account.punctuality {
+        Punctuality::OnTime => None,
+        Punctuality::Late(cause) => Some(cause),
+    };
+    let words = compared.failure.as_ref().map(|failure| clip(&failure.message));
+    let remarks = (!compared.remarks.is_empty()).then(|| clip(&compared.remarks.join("; ")));
+    (!quiet).then(|| PollLog {
+        poll_no: job.claim.poll_no + 1,
+        due: planned.timing.due,
+        sent: fetched.sent,
+        ended: fetched.ended,
+        phase: job.claim.schedule.phase.clone(),
+        outcome: compared.outcome,
+        late,
+        missed: planned.account.missed,
+        missed_cause: planned.account.missed_cause,
+        requests: fetched.requests,
+        bytes: fetched.bytes,
+        changes: judged.changes,
+        events: judged.events.len() as u32,
+        error_class: compared.failure.as_ref().map(|failure| failure.class.name().to_owned()),
+        detail: words.or(remarks),
+    })
+}
+
+/// A body that was not understood, without anything secret that was sent with the request.
+fn sample(fetched: &Fetched, compared: &Compared) -> Option<Sample> {
+    let failure = compared.failure.as_ref().filter(|failure| failure.class == FailureClass::Malformed)?;
+    let exchange = fetched.exchanges.iter().rev().find(|exchange| exchange.result.is_ok())?;
+    let response = exchange.result.as_ref().ok()?;
+    let beginning = &response.body[..response.body.len().min(SAMPLE_BYTES)];
+    let text = redact(&String::from_utf8_lossy(beginning), &fetched.exchanges);
+    Some(Sample {
+        at: exchange.ended,
+        reason: clip(&failure.message),
+        content_type: response.content_type.clone(),
+        body: text.into_bytes(),
+    })
+}
+
+/// The store refused this poll alone: what it brought is dropped, and it counts as a failure with backoff.
+fn poisoned(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    planned: &Planned,
+    failure: &Failure,
+    refused: &PollCommit,
+) -> PollCommit {
+    let claim = job.claim;
+    let failures = match claim.state.last.outcome {
+        LastOutcome::Good => 1,
+        LastOutcome::Failed { failures, .. } => failures + 1,
+    };
+    let last = stakeout_core::Last {
+        slot: planned.last.slot,
+        outcome: LastOutcome::Failed { failures, not_before: None },
+    };
+    let schedule = job.next_after(&claim.state.facts, &last, fetched.ended);
+    let body = fetched.exchanges.iter().rev().find_map(|e| e.result.as_ref().ok()).map(|r| r.body.clone());
+    let body = body.unwrap_or_default();
+    let body = redact(&String::from_utf8_lossy(&body[..body.len().min(SAMPLE_BYTES)]), &fetched.exchanges);
+    let log = PollLog {
+        outcome: PollOutcome::Failed,
+        changes: 0,
+        events: 0,
+        error_class: Some(failure.class.name().to_owned()),
+        detail: Some(clip(&failure.message)),
+        ..refused.log.clone().unwrap_or_else(|| plain_log(job, fetched, planned))
+    };
+    PollCommit {
+        schedule: schedule.clone(),
+        hold_until: hold_until(job, schedule.due, fetched.ended),
+        outcome: PollOutcome::Failed,
+        error: Some(clip(&failure.to_string())),
+        state: TargetState { last, run: Some(planned.run.clone()), ..claim.state.clone() },
+        snapshot: None,
+        records: Vec::new(),
+        releases: Vec::new(),
+        history: Vec::new(),
+        events: Vec::new(),
+        reconcile: None,
+        replans: Vec::new(),
+        kv: Vec::new(),
+        log: Some(log),
+        sample: Some(Sample {
+            at: fetched.ended,
+            reason: clip(&failure.message),
+            content_type: None,
+            body: body.into_bytes(),
+        }),
+        ..refused.clone()
+    }
+}
+
+fn plain_log(job: &Job<'_>, fetched: &Fetched, planned: &Planned) -> PollLog {
+    PollLog {
+        poll_no: job.claim.poll_no + 1,
+        due: planned.timing.due,
+        sent: fetched.sent,
+        ended: fetched.ended,
+        phase: job.claim.schedule.phase.clone(),
+        outcome: PollOutcome::Failed,
+        late: None,
+        missed: planned.account.missed,
+        missed_cause: planned.account.missed_cause,
+        requests: fetched.requests,
+        bytes: fetched.bytes,
+        changes: 0,
+        events: 0,
+        error_class: None,
+        detail: None,
+    }
+}
+
+fn finished(job: &Job<'_>, mut report: Report, commit: PollCommit, done: Done) -> Finished {
+    report.events = done.events.len() as u32;
+    report.history_rows = done.history_rows;
+    report.next_due = done.schedule.due;
+    report.touched = done.touched.clone();
+    job.shared.committed(&done);
+    speak(job, &report, commit.outcome, &done.schedule.reason);
+    let keep = done.enabled && commit.hold_until.is_some() && done.schedule.due.is_some();
+    let kept = keep.then(|| Claim {
+        lease_until: commit.hold_until.unwrap_or(job.claim.lease_until),
+        after_expired_lease: false,
+        poll_no: commit.poll_no,
+        plan_version: done.plan_version,
+        schedule: done.schedule,
+        state: commit.state,
+        snapshot: commit.snapshot.unwrap_or_else(|| job.claim.snapshot.clone()),
+        ..job.claim.clone()
+    });
+    Finished { target: job.claim.target, kept, report }
+}
+
+/// The poll leaves no trace; whoever claims the target next polls it again.
+fn abandoned(job: &Job<'_>, report: Report, why: &str) -> Finished {
+    warn!(source = %report.source, target_key = %report.target, poll_no = job.claim.poll_no + 1, why, "poll dropped");
+    Finished { target: job.claim.target, kept: None, report: Report { outcome: None, ..report } }
+}
+
+fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Planned) -> Report {
+    let warnings = compared.news.as_ref().map_or(0, |(observation, _)| observation.warnings.len() as u32);
+    Report {
+        source: Arc::from(job.source.name()),
+        target: job.claim.spec.key.clone(),
+        phase: job.claim.schedule.phase.clone(),
+        outcome: Some(compared.outcome),
+        failure: compared.failure.clone(),
+        late: planned.account.is_late(),
+        missed: planned.account.missed,
+        lateness_us: planned.account.lateness.as_us(),
+        requests: fetched.requests,
+        bytes: fetched.bytes,
+        changes: 0,
+        events: 0,
+        history_rows: 0,
+        warnings,
+        next_due: planned.schedule.due,
+        touched: Vec::new(),
+    }
+}
+
+/// One line per poll: failures are warnings, everything else is for debugging.
+fn speak(job: &Job<'_>, report: &Report, outcome: PollOutcome, reason: &str) {
+    let interval_ms = job.claim.schedule.interval.as_ms();
+    let lateness_ms = Span(report.lateness_us).as_secs_f64() * 1e3;
+    match &report.failure {
+        Some(failure) => warn!(
+            source = %report.source, target_key = %report.target, phase = %report.phase, interval_ms, lateness_ms,
+            outcome = outcome.name(), class = failure.class.name(), message = %failure.message,
+            missed = report.missed, next = reason, "poll failed"
+        ),
+        None => debug!(
+            source = %report.source, target_key = %report.target, phase = %report.phase, interval_ms, lateness_ms,
+            outcome = outcome.name(), changes = report.changes, events = report.events, missed = report.missed,
+            bytes = report.bytes, next = reason, "poll"
+        ),
+    }
+}
+
+fn clip(words: &str) -> String {
+    words.chars().take(MESSAGE_CHARS).collect()
+}

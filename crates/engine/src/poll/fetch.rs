@@ -1,0 +1,131 @@
+//! Fetch: asks the upstream what the source wants to know.
+
+use stakeout_core::{Exchange, Failure, FailureClass, Method, Request, Span, Time};
+use stakeout_store::Validators;
+
+use super::Job;
+use crate::fetch::{Answer, FetchLimits};
+
+/// What came of a poll's requests.
+pub(super) struct Fetched {
+    pub(super) exchanges: Vec<Exchange>,
+    /// The upstream said that what we have is current.
+    pub(super) not_modified: bool,
+    /// The poll could not even be made: nothing was concluded and nothing may be.
+    pub(super) failure: Option<Failure>,
+    /// The validators of the only answer, when there was one.
+    pub(super) validators: Validators,
+    pub(super) sent: Time,
+    pub(super) ended: Time,
+    pub(super) requests: u32,
+    pub(super) bytes: u64,
+    pub(super) max_age: Span,
+}
+
+pub(super) async fn fetch(job: &Job<'_>) -> Fetched {
+    let began = job.shared.clock.now();
+    let mut fetched = Fetched {
+        exchanges: Vec::new(),
+        not_modified: false,
+        failure: None,
+        validators: Validators::default(),
+        sent: began,
+        ended: began,
+        requests: 0,
+        bytes: 0,
+        max_age: Span::ZERO,
+    };
+    let context = job.context(began);
+    let limits = job.source.limits();
+    loop {
+        let requests = job.source.requests(&job.claim.spec, &fetched.exchanges, &context);
+        if requests.is_empty() {
+            return fetched;
+        }
+        let alone = fetched.exchanges.is_empty() && requests.len() == 1;
+        for request in requests {
+            if fetched.requests >= limits.max_requests_per_poll {
+                let most = limits.max_requests_per_poll;
+                let message = format!("the poll wants more than {most} requests: raise the limit or narrow the target");
+                fetched.failure = Some(Failure::new(FailureClass::TooManyRequests, message));
+                return fetched;
+            }
+            if !exchange(job, request, alone, &mut fetched).await {
+                return fetched;
+            }
+        }
+    }
+}
+
+/// Makes one request; answers whether the poll should go on.
+async fn exchange(job: &Job<'_>, request: Request, alone: bool, fetched: &mut Fetched) -> bool {
+    let clock = &job.shared.clock;
+    // The dispatcher admitted the first request; the others wait for their turn here.
+    if fetched.requests > 0 {
+        job.lane.admitted(clock).await;
+    }
+    let Some(limits) = limits(job) else {
+        let message = "the lease ran out before the request could be sent";
+        fetched.failure = Some(Failure::new(FailureClass::Timeout, message));
+        return false;
+    };
+    let validators = match alone && request.method == Method::Get && has_settled(job) {
+        true => job.claim.state.validators.clone(),
+        false => Validators::default(),
+    };
+    let sent = clock.now();
+    if fetched.requests == 0 {
+        fetched.sent = sent;
+    }
+    fetched.requests += 1;
+    // Virtual time stands still while the upstream answers.
+    let busy = clock.busy();
+    let answer = job.shared.fetch.fetch(&request, &validators, &limits, clock).await;
+    drop(busy);
+    let ended = clock.now();
+    fetched.ended = ended;
+    let result = match answer {
+        Ok(Answer::NotModified) => {
+            fetched.not_modified = true;
+            fetched.validators = validators;
+            job.lane.reward(ended);
+            return false;
+        }
+        Ok(Answer::Full(response, validators)) => {
+            job.lane.reward(ended);
+            fetched.bytes += response.body.len() as u64;
+            fetched.max_age = fetched.max_age.max(response.age);
+            if alone {
+                fetched.validators = validators;
+            }
+            Ok(response)
+        }
+        Err(failure) => Err(failure),
+    };
+    let complaint = result.as_ref().err().filter(|failure| failure.class.slows_source());
+    if let Some(failure) = complaint {
+        job.lane.penalise(ended, failure.retry_after);
+    }
+    let go_on = complaint.is_none();
+    fetched.exchanges.push(Exchange { request, result, sent, ended });
+    go_on
+}
+
+/// A request's time limit never exceeds what is left of the lease: whoever takes the target over waits for no ghost.
+fn limits(job: &Job<'_>) -> Option<FetchLimits> {
+    let limits = job.source.limits();
+    let left = job.shared.clock.real(job.claim.lease_until - job.shared.clock.now());
+    (!left.is_zero()).then(|| FetchLimits {
+        total: limits.timeout.to_std().min(left),
+        connect: limits.connect_timeout.to_std(),
+        read: limits.read_timeout.to_std(),
+        max_body_bytes: limits.max_body_bytes,
+    })
+}
+
+/// "Not modified" is only useful to somebody who believed the last answer and still means the same by it.
+fn has_settled(job: &Job<'_>) -> bool {
+    let memory = &job.claim.state.memory;
+    let meaning = stakeout_core::compare::meaning(job.source.kinds(), &job.claim.spec);
+    memory.meaning == Some(meaning) && !memory.rebaseline && memory.doubt.is_none()
+}

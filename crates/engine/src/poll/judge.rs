@@ -1,0 +1,228 @@
+//! Judge: what of the news is written to history, and what is told.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value as Json};
+use stakeout_core::compare::{Comparison, Item, Verdict};
+use stakeout_core::judge::{Change, Draft, Judgement};
+use stakeout_core::{EventId, Facts, Fingerprint, Last, Observation, Record, TargetSpec, Time, Value, cadence, history};
+use stakeout_store::{
+    EventWrite, HistoryWrite, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError, Wanted,
+};
+
+use super::Job;
+use super::compare::Compared;
+use super::fetch::Fetched;
+use super::plan::schedule_of;
+use super::recall::Recalled;
+use crate::lane::Lane;
+
+/// Everything a poll wants to write besides its schedule.
+#[derive(Default)]
+pub(super) struct Judged {
+    pub(super) records: Vec<RecordWrite>,
+    pub(super) releases: Vec<Release>,
+    pub(super) history: Vec<HistoryWrite>,
+    pub(super) events: Vec<EventWrite>,
+    pub(super) reconcile: Option<Reconcile>,
+    pub(super) changes: u32,
+}
+
+/// The records of a poll that are new or changed.
+struct News<'a> {
+    added: Vec<Cow<'a, Record>>,
+    changed: Vec<Cow<'a, Record>>,
+}
+
+pub(super) fn judge(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    compared: &Compared,
+    recalled: Result<Recalled, StoreError>,
+) -> Result<Judged, StoreError> {
+    let recalled = recalled?;
+    let Some((observation, comparison)) = &compared.news else { return Ok(Judged::default()) };
+    if compared.outcome == PollOutcome::Doubted {
+        return Ok(Judged::default());
+    }
+    let mut judged = Judged::default();
+    let news = news(observation, comparison, &recalled);
+    let changes = changes(fetched, &news, comparison, &recalled, &mut judged);
+    judged.changes = changes.len() as u32;
+    judged.reconcile = reconcile(job, fetched, observation, comparison, &recalled);
+    // A baseline is taken as it is: everything is kept, nothing is told.
+    if comparison.verdict == Verdict::Changed && !changes.is_empty() {
+        let judgement = Judgement {
+            source: job.source.name(),
+            target: &job.claim.spec,
+            at: fetched.ended,
+            facts_before: &job.claim.state.facts,
+            facts: &compared.facts,
+            before: &job.claim.snapshot,
+            changes: &changes,
+        };
+        judged.events = events(job, fetched, comparison, job.source.judge(&judgement));
+    }
+    // Rows are locked in fingerprint order, everywhere.
+    judged.records.sort_by_key(|write| write.fingerprint);
+    judged.releases.sort_by_key(|release| release.fingerprint);
+    Ok(judged)
+}
+
+/// The changes, with their record and history writes collected on the way.
+fn changes<'a>(
+    fetched: &Fetched,
+    news: &'a News<'_>,
+    comparison: &Comparison,
+    recalled: &Recalled,
+    judged: &mut Judged,
+) -> Vec<Change<'a>> {
+    let mut changes = Vec::new();
+    for added in &news.added {
+        keep(fetched, added, recalled, true, judged);
+        changes.push(Change::Added(added));
+    }
+    for changed in &news.changed {
+        keep(fetched, changed, recalled, false, judged);
+        let fields = match old_body(recalled, changed.fingerprint) {
+            Some(old) => history::changed_fields(changed, old),
+            None => Vec::new(),
+        };
+        changes.push(Change::Changed { record: changed, fields });
+    }
+    for entry in &comparison.removed {
+        let Some(stored) = recalled.records.get(&entry.fingerprint) else { continue };
+        let natural = entry.ends.is_some_and(|ends| ends <= fetched.sent);
+        judged.releases.push(Release { fingerprint: entry.fingerprint, natural });
+        changes.push(Change::Removed {
+            fingerprint: entry.fingerprint,
+            kind: stored.kind.clone(),
+            key: stored.key.clone(),
+            body: stored.body.as_object().cloned().unwrap_or_default(),
+            natural,
+        });
+    }
+    changes
+}
+
+/// The records that were added or changed, as they are to be stored.
+fn news<'a>(observation: &'a Observation, comparison: &Comparison, recalled: &Recalled) -> News<'a> {
+    let merged = |items: &[Item]| {
+        let record = |item: &Item| match item {
+            Item::Record(i) => Some(&observation.records[*i]),
+            Item::Target(_) => None,
+        };
+        let records = items.iter().filter_map(record);
+        records.map(|record| record.merged_with(old_body(recalled, record.fingerprint))).collect()
+    };
+    News { added: merged(&comparison.added), changed: merged(&comparison.changed) }
+}
+
+fn old_body(recalled: &Recalled, fingerprint: Fingerprint) -> Option<&Map<String, Json>> {
+    recalled.records.get(&fingerprint).and_then(|stored| stored.body.as_object())
+}
+
+/// Writes a record, and the history that its change calls for.
+fn keep(fetched: &Fetched, record: &Record, recalled: &Recalled, added: bool, judged: &mut Judged) {
+    let old = old_body(recalled, record.fingerprint);
+    let observed = history::rows(record, old).into_iter().map(|row| HistoryWrite {
+        fingerprint: record.fingerprint,
+        stream: row.stream,
+        at: fetched.ended,
+        values: Json::Object(row.values).to_string(),
+        stamp: Stamp::Observed,
+    });
+    judged.history.extend(observed);
+    let stamped = record.points.iter().filter_map(|point| {
+        let stream = record.kind.streams.iter().find(|s| s.name == point.stream)?;
+        let named = stream.fields.iter().zip(&point.values).map(|(name, value)| {
+            // What the upstream does not say about that moment is what was known before it.
+            let carried = || old.and_then(|body| body.get(name)).filter(|value| !value.is_null()).cloned();
+            let value = match value.is_null() {
+                true => carried().or_else(|| record.get(name).map(Value::to_json)).unwrap_or_default(),
+                false => value.to_json(),
+            };
+            (name.clone(), value)
+        });
+        Some(HistoryWrite {
+            fingerprint: record.fingerprint,
+            stream: point.stream.clone(),
+            at: point.at,
+            values: Json::Object(named.collect()).to_string(),
+            stamp: Stamp::Upstream,
+        })
+    });
+    judged.history.extend(stamped);
+    judged.records.push(RecordWrite {
+        kind: record.kind.full_name(),
+        fingerprint: record.fingerprint,
+        key: record.key.clone(),
+        parent: record.parent,
+        group: record.group,
+        content: record.content(),
+        ends: record.ends,
+        body: Json::Object(record.body()).to_string(),
+        seen: fetched.sent,
+        added,
+    });
+}
+
+/// Gives each draft its identity: the same on every node and after every crash.
+fn events(job: &Job<'_>, fetched: &Fetched, comparison: &Comparison, drafts: Vec<Draft>) -> Vec<EventWrite> {
+    let mut ordinals: BTreeMap<(String, Fingerprint), u32> = BTreeMap::new();
+    let with_id = |draft: Draft| {
+        let ordinal = ordinals.entry((draft.rule.clone(), draft.subject)).or_default();
+        let id = EventId::of_poll(
+            job.source.name(),
+            job.claim.incarnation,
+            &draft.rule,
+            draft.subject,
+            comparison.memory.version,
+            *ordinal,
+        );
+        *ordinal += 1;
+        EventWrite {
+            id,
+            event_type: draft.event_type,
+            rule: draft.rule,
+            subject: draft.subject,
+            subject_key: draft.subject_key,
+            at: fetched.ended,
+            dedupe_key: draft.dedupe_key,
+            data: draft.data,
+            requires: draft.requires,
+            quiet: draft.quiet,
+            unseen_for: draft.unseen_for,
+        }
+    };
+    drafts.into_iter().map(with_id).collect()
+}
+
+/// The changes to the set of targets that a listing calls for.
+fn reconcile(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    observation: &Observation,
+    comparison: &Comparison,
+    recalled: &Recalled,
+) -> Option<Reconcile> {
+    let listed = observation.targets.as_ref()?;
+    let wanted = comparison.added.iter().chain(&comparison.changed);
+    let upserts: Vec<Wanted> = wanted
+        .filter_map(|item| match item {
+            Item::Target(i) => Some(first_look(job.lane, &listed[*i], fetched.ended)),
+            Item::Record(_) => None,
+        })
+        .collect();
+    let retire = recalled.retired.clone();
+    (!upserts.is_empty() || !retire.is_empty()).then_some(Reconcile { upserts, retire })
+}
+
+/// A target with its first due time.
+pub(crate) fn first_look(lane: &Lane, spec: &TargetSpec, now: Time) -> Wanted {
+    let facts = Facts { start: spec.start, ..Facts::default() };
+    let plan = lane.source().plan(spec, &facts);
+    let next = cadence::next(&plan, &facts, &Last::default(), now, &lane.seat(spec, &plan, None));
+    Wanted { spec: spec.clone(), schedule: schedule_of(next) }
+}

@@ -1,0 +1,113 @@
+//! Plan: when to look again, and was this look on time?
+
+use stakeout_core::adherence::{Account, Cause, Look, Run, Sight, Timing, judge_timing};
+use stakeout_core::cadence::{self, Next, Seat};
+use stakeout_core::{Facts, Last, LastOutcome, Span, Time};
+use stakeout_store::Schedule;
+
+use super::Job;
+use super::compare::Compared;
+use super::fetch::Fetched;
+
+pub(super) struct Planned {
+    pub(super) schedule: Schedule,
+    pub(super) last: Last,
+    pub(super) timing: Timing,
+    pub(super) account: Account,
+    /// How long before this complete look the last one was; `None` when either is missing.
+    pub(super) since_last_look: Option<Span>,
+    /// The stretch of regular polling that goes on, and the one that ended.
+    pub(super) run: Run,
+    pub(super) finished_run: Option<Run>,
+}
+
+pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Planned {
+    let claim = job.claim;
+    let timing = Timing { sent: fetched.sent, ..job.timing };
+    let slot = claim.schedule.due.unwrap_or(fetched.sent);
+    let outcome = match &compared.failure {
+        None => LastOutcome::Good,
+        Some(failure) => LastOutcome::Failed {
+            failures: failures(&claim.state.last) + 1,
+            not_before: failure.retry_after.map(|wait| fetched.ended + wait),
+        },
+    };
+    let last = Last { slot: Some(slot), outcome };
+    let next_plan = job.source.plan(&claim.spec, &compared.facts);
+    let seat = job.lane.seat(&claim.spec, &next_plan, Some(&claim.state));
+    let next = cadence::next(&next_plan, &compared.facts, &last, fetched.ended, &seat);
+
+    let account = account(job, fetched, &timing, &last, &seat, &next);
+    let look = Look {
+        phase: &claim.schedule.phase,
+        interval: claim.schedule.interval,
+        start: fetched.sent - fetched.max_age,
+        end: fetched.ended,
+        sight: if compared.complete { Sight::Complete } else { Sight::Incomplete },
+        account,
+    };
+    let before = claim.state.run.as_ref().and_then(|run| run.last_start).filter(|_| compared.complete);
+    let since_last_look = before.map(|start| fetched.sent - start);
+    let mut run = claim.state.run.clone();
+    let finished_run = run.as_mut().and_then(|run| run.observe(&look));
+    let run = run.unwrap_or_else(|| Run::begin(&look));
+    Planned { schedule: schedule_of(next), last, timing, account, since_last_look, run, finished_run }
+}
+
+/// Every due poll since this one's slot is accounted for: it was this one, it went by while this one was under way,
+/// or it falls into the backoff.
+fn account(job: &Job<'_>, fetched: &Fetched, timing: &Timing, last: &Last, seat: &Seat, next: &Next) -> Account {
+    let claim = job.claim;
+    let Last { slot, outcome } = *last;
+    let slot = slot.unwrap_or(fetched.sent);
+    let facts = &claim.state.facts;
+    let plan = job.source.plan(&claim.spec, facts);
+    let late_claim = if claim.after_expired_lease {
+        Cause::LeaseLost
+    } else if timing.due < job.shared.started {
+        Cause::Downtime
+    } else {
+        Cause::Queue
+    };
+    // A target that was never polled has missed nothing: its first due time is when it became known.
+    let overtaken = match claim.state.last.slot {
+        Some(_) => cadence::expired(&plan, facts, seat, slot, fetched.ended),
+        None => 0,
+    };
+    let mut account = judge_timing(timing, claim.schedule.interval, overtaken, late_claim);
+    if let (LastOutcome::Failed { .. }, Some(due)) = (outcome, next.due) {
+        let skipped = cadence::expired(&plan, facts, seat, slot, due - Span::us(1)).saturating_sub(overtaken);
+        if skipped > overtaken {
+            account.missed_cause = Some(Cause::Backoff);
+        }
+        account.missed += skipped;
+    }
+    account
+}
+
+impl Job<'_> {
+    /// The schedule after this poll, had it ended like this.
+    pub(super) fn next_after(&self, facts: &Facts, last: &Last, now: Time) -> Schedule {
+        let plan = self.source.plan(&self.claim.spec, facts);
+        let seat = self.lane.seat(&self.claim.spec, &plan, Some(&self.claim.state));
+        schedule_of(cadence::next(&plan, facts, last, now, &seat))
+    }
+}
+
+fn failures(last: &Last) -> u32 {
+    match last.outcome {
+        LastOutcome::Good => 0,
+        LastOutcome::Failed { failures, .. } => failures,
+    }
+}
+
+/// The cadence's answer as the store keeps it.
+pub(crate) fn schedule_of(next: Next) -> Schedule {
+    Schedule {
+        due: next.due,
+        interval: next.interval,
+        phase: next.phase.into_owned(),
+        reason: next.reason,
+        slack: next.slack,
+    }
+}

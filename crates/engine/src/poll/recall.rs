@@ -1,0 +1,62 @@
+//! Recall: what the store remembers of the records that are about to change. Unchanged polls ask nothing.
+
+use std::collections::BTreeMap;
+
+use stakeout_core::compare::{Item, target_fingerprint};
+use stakeout_core::Fingerprint;
+use stakeout_store::{StoreError, StoredRecord, TargetFilter};
+
+use super::Job;
+use super::compare::Compared;
+
+/// What was known before this poll.
+#[derive(Default)]
+pub(super) struct Recalled {
+    pub(super) records: BTreeMap<Fingerprint, StoredRecord>,
+    /// The keys of targets that the listing no longer has.
+    pub(super) retired: Vec<String>,
+}
+
+/// Targets are listed in pages of this size when some of them are to be retired.
+const PAGE: u32 = 1_000;
+
+pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalled, StoreError> {
+    let Some((observation, comparison)) = &compared.news else { return Ok(Recalled::default()) };
+    let touched = comparison.added.iter().chain(&comparison.changed);
+    let mut wanted: Vec<Fingerprint> = touched
+        .filter_map(|item| match item {
+            Item::Record(i) => Some(observation.records[*i].fingerprint),
+            Item::Target(_) => None,
+        })
+        .chain(comparison.removed.iter().map(|entry| entry.fingerprint))
+        .collect();
+    if wanted.is_empty() {
+        return Ok(Recalled::default());
+    }
+    wanted.sort_unstable();
+    let _busy = job.shared.clock.busy();
+    let source = job.source.name();
+    let stored = job.shared.store.records(source, &wanted).await?;
+    let records: BTreeMap<_, _> = stored.into_iter().map(|record| (record.fingerprint, record)).collect();
+    let mut gone: Vec<Fingerprint> = comparison.removed.iter().map(|entry| entry.fingerprint).collect();
+    gone.retain(|fingerprint| !records.contains_key(fingerprint));
+    let retired = match observation.targets.is_some() && !gone.is_empty() {
+        true => keys_of(job, source, &gone).await?,
+        false => Vec::new(),
+    };
+    Ok(Recalled { records, retired })
+}
+
+/// A listing's snapshot knows its targets by fingerprint; this finds their keys.
+async fn keys_of(job: &Job<'_>, source: &str, gone: &[Fingerprint]) -> Result<Vec<String>, StoreError> {
+    let mut keys = Vec::new();
+    let mut after = None;
+    loop {
+        let filter = TargetFilter { source: Some(source.to_owned()), after, limit: PAGE, ..TargetFilter::default() };
+        let page = job.shared.store.targets(&filter).await?;
+        let Some(last) = page.last() else { return Ok(keys) };
+        after = Some(last.id);
+        let found = page.into_iter().map(|row| row.spec.key);
+        keys.extend(found.filter(|key| gone.contains(&target_fingerprint(key))));
+    }
+}

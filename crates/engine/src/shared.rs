@@ -1,0 +1,72 @@
+//! What all loops of the engine share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stakeout_core::{Span, Time};
+use stakeout_store::{Done, Store, StoreError};
+use tokio::sync::{Notify, watch};
+
+use crate::clock::Clock;
+use crate::committer::Committer;
+use crate::fatal::Fatal;
+use crate::fetch::Fetch;
+use crate::lane::Lane;
+use crate::stats::Stats;
+
+/// The engine's common ground. Immutable but for what has its own lock.
+pub(crate) struct Shared {
+    pub(crate) node: String,
+    pub(crate) clock: Clock,
+    pub(crate) store: Arc<dyn Store>,
+    pub(crate) fetch: Arc<dyn Fetch>,
+    pub(crate) lanes: BTreeMap<String, Lane>,
+    pub(crate) committer: Committer,
+    pub(crate) sink_names: Vec<String>,
+    /// When this engine started: what was due before was missed by downtime.
+    pub(crate) started: Time,
+    /// How long a claim holds.
+    pub(crate) lease: Span,
+    /// A target due again within this stays claimed; zero gives every claim back.
+    pub(crate) keep: Span,
+    /// How far ahead of their due time targets are claimed.
+    pub(crate) ahead: Span,
+    pub(crate) fatal: Fatal,
+    pub(crate) stats: Stats,
+    /// Somebody should look for claimable targets now.
+    pub(crate) look: Notify,
+    /// The newest event's sequence number; sinks and streams watch it.
+    pub(crate) newest: watch::Sender<u64>,
+    /// Polls committed since the start, failed ones included.
+    pub(crate) polled: watch::Sender<u64>,
+}
+
+impl Shared {
+    /// Tells whoever waits for events or new targets.
+    pub(crate) fn committed(&self, done: &Done) {
+        self.polled.send_modify(|polled| *polled += 1);
+        if let Some(last) = done.events.last() {
+            self.newest.send_if_modified(|newest| {
+                let newer = last.seq > *newest;
+                *newest = (*newest).max(last.seq);
+                newer
+            });
+        }
+        if !done.touched.is_empty() {
+            self.look.notify_one();
+        }
+    }
+
+    /// A read failed: fatal ones end the engine, passing ones are somebody's warning.
+    pub(crate) fn store_failed(&self, error: &StoreError) {
+        if error.is_fatal() {
+            let message = error.to_string();
+            self.fatal.raise(StoreError::Database { doing: "read", message });
+        }
+    }
+
+    /// The names of all sources.
+    pub(crate) fn source_names(&self) -> Vec<String> {
+        self.lanes.keys().cloned().collect()
+    }
+}

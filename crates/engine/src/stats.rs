@@ -1,0 +1,163 @@
+//! What was polled, in numbers: a line a minute in the log, and the answer of a pass.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use serde::Serialize;
+use stakeout_core::adherence::LatenessHistogram;
+use stakeout_core::{Span, Time};
+use stakeout_store::PollOutcome;
+
+use crate::poll::Report;
+
+/// Failures listed by name; more are only counted.
+const MOST_FAILURES: usize = 100;
+/// Targets named per source and phase in a summary.
+const MOST_NAMED: usize = 3;
+
+/// A failed poll.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct FailedPoll {
+    /// `source/key`.
+    pub target: String,
+    /// The failure's class.
+    pub class: String,
+    /// The failure in words.
+    pub message: String,
+}
+
+/// Polls in numbers.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PassReport {
+    /// Polls that were committed.
+    pub polled: u64,
+    /// Of them: something was new.
+    pub changed: u64,
+    /// Of them: nothing was new.
+    pub unchanged: u64,
+    /// Of them: a first or renewed baseline.
+    pub baselines: u64,
+    /// Of them: seen in part, doubted or stale.
+    pub inconclusive: u64,
+    /// Of them: failed.
+    pub failed: u64,
+    /// Polls that left no trace: the claim was lost or the store refused.
+    pub dropped: u64,
+    /// Sent later than tolerated.
+    pub late: u64,
+    /// Due polls that were missed.
+    pub missed: u64,
+    /// Requests made.
+    pub requests: u64,
+    /// Body bytes read.
+    pub bytes: u64,
+    /// Records added, changed or removed.
+    pub changes: u64,
+    /// Events that came about.
+    pub events: u64,
+    /// History rows written.
+    pub history_rows: u64,
+    /// Oddities found while normalising.
+    pub warnings: u64,
+    /// Which phases were polled how often: `source phase` → polls.
+    pub phases: BTreeMap<String, u64>,
+    /// The failures, up to a hundred.
+    pub failures: Vec<FailedPoll>,
+    /// When the next target is due, as far as these polls know.
+    pub next_due: Option<Time>,
+    /// How long it took.
+    pub took_ms: u64,
+    /// Half of the polls were sent no later than this.
+    pub lateness_ms_p50: Option<f64>,
+    /// 99 of 100 polls were sent no later than this.
+    pub lateness_ms_p99: Option<f64>,
+}
+
+#[derive(Default)]
+struct Window {
+    report: PassReport,
+    lateness: LatenessHistogram,
+    /// Which targets were chosen: `source phase` → a few keys.
+    chosen: BTreeMap<String, Vec<String>>,
+}
+
+/// Collects the reports of polls.
+#[derive(Default)]
+pub(crate) struct Stats(Mutex<[Window; 2]>);
+
+const MINUTE: usize = 0;
+const PASS: usize = 1;
+
+impl Stats {
+    pub(crate) fn record(&self, report: &Report) {
+        let mut windows = self.0.lock().expect("never poisoned, because nothing panics while it is held");
+        windows.iter_mut().for_each(|window| window.add(report));
+    }
+
+    /// The numbers since the last call, and which targets were chosen, in words.
+    pub(crate) fn take_minute(&self) -> (PassReport, String) {
+        let mut windows = self.0.lock().expect("never poisoned, because nothing panics while it is held");
+        let window = std::mem::take(&mut windows[MINUTE]);
+        let named = window.chosen.iter().map(|(phase, keys)| {
+            let polls = window.report.phases.get(phase).copied().unwrap_or_default();
+            let more = if polls as usize > keys.len() { ", …" } else { "" };
+            format!("{phase}: {polls} ({}{more})", keys.join(", "))
+        });
+        let chosen = named.collect::<Vec<_>>().join("; ");
+        (window.finish(), chosen)
+    }
+
+    /// The numbers since the last call, for the caller of a pass.
+    pub(crate) fn take_pass(&self) -> PassReport {
+        let mut windows = self.0.lock().expect("never poisoned, because nothing panics while it is held");
+        std::mem::take(&mut windows[PASS]).finish()
+    }
+}
+
+impl Window {
+    fn add(&mut self, report: &Report) {
+        let sum = &mut self.report;
+        match report.outcome {
+            None => {
+                sum.dropped += 1;
+                return;
+            }
+            Some(PollOutcome::Changed) => sum.changed += 1,
+            Some(PollOutcome::Unchanged) => sum.unchanged += 1,
+            Some(PollOutcome::Baseline) => sum.baselines += 1,
+            Some(PollOutcome::Partial | PollOutcome::Doubted | PollOutcome::Stale) => sum.inconclusive += 1,
+            Some(PollOutcome::Failed) => sum.failed += 1,
+        }
+        sum.polled += 1;
+        sum.late += u64::from(report.late);
+        sum.missed += report.missed;
+        sum.requests += u64::from(report.requests);
+        sum.bytes += report.bytes;
+        sum.changes += u64::from(report.changes);
+        sum.events += u64::from(report.events);
+        sum.history_rows += u64::from(report.history_rows);
+        sum.warnings += u64::from(report.warnings);
+        self.lateness.record(Span(report.lateness_us));
+        let phase = format!("{} {}", report.source, report.phase);
+        *sum.phases.entry(phase.clone()).or_default() += 1;
+        let named = self.chosen.entry(phase).or_default();
+        if named.len() < MOST_NAMED && !named.contains(&report.target) {
+            named.push(report.target.clone());
+        }
+        if let Some(failure) = report.failure.as_ref().filter(|_| sum.failures.len() < MOST_FAILURES) {
+            sum.failures.push(FailedPoll {
+                target: format!("{}/{}", report.source, report.target),
+                class: failure.class.name().to_owned(),
+                message: failure.message.clone(),
+            });
+        }
+        sum.next_due = [sum.next_due, report.next_due].into_iter().flatten().min();
+    }
+
+    fn finish(mut self) -> PassReport {
+        let ms = |q: f64| self.lateness.quantile(q).map(|span| span.as_secs_f64() * 1e3);
+        self.report.lateness_ms_p50 = ms(0.5);
+        self.report.lateness_ms_p99 = ms(0.99);
+        self.report
+    }
+}

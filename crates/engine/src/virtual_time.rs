@@ -1,0 +1,205 @@
+//! Virtual time: it moves only when nobody has anything left to do, so a simulated day is as exact as it is fast.
+//!
+//! The engine runs unchanged on a single-threaded tokio runtime. Whenever that runtime is about to park its thread,
+//! no task can run. If then no work is outstanding elsewhere (a fetch, a commit, a delivery: whoever does one holds
+//! a [`Busy`]), the system is quiescent: first those who wait for quiescence go on (the committer, with its batch
+//! in a fixed order), and when there are none, time jumps to the earliest sleeper. The order of everything follows
+//! from the seed, not from the machine's load.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::future::poll_fn;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::task::{Poll, Waker};
+
+use stakeout_core::Time;
+use tokio::runtime::Runtime;
+
+use crate::clock::Clock;
+
+pub(crate) struct VirtualTime(Mutex<State>);
+
+struct State {
+    now: Time,
+    outstanding: usize,
+    sleepers: BinaryHeap<Reverse<Sleeper>>,
+    /// Tasks that wait for quiescence, in the order they asked.
+    quiet: Vec<Waker>,
+    /// Counts wake-ups for quiescence, so that a waiter knows whether its own came.
+    quiet_round: u64,
+    order: u64,
+}
+
+struct Sleeper {
+    at: Time,
+    order: u64,
+    waker: Waker,
+}
+
+impl PartialEq for Sleeper {
+    fn eq(&self, other: &Sleeper) -> bool {
+        (self.at, self.order) == (other.at, other.order)
+    }
+}
+impl Eq for Sleeper {}
+impl PartialOrd for Sleeper {
+    fn partial_cmp(&self, other: &Sleeper) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl Ord for Sleeper {
+    fn cmp(&self, other: &Sleeper) -> std::cmp::Ordering {
+        (self.at, self.order).cmp(&(other.at, other.order))
+    }
+}
+
+/// Outstanding work: while one of these lives, virtual time stands still.
+pub struct Busy(Arc<VirtualTime>);
+
+impl Drop for Busy {
+    fn drop(&mut self) {
+        self.0.state().outstanding -= 1;
+    }
+}
+
+/// A single-threaded runtime whose clock stands at `start` and moves only when everything is at rest.
+pub fn virtual_runtime(start: Time) -> std::io::Result<(Runtime, Clock)> {
+    let time = Arc::new(VirtualTime(Mutex::new(State {
+        now: start,
+        outstanding: 0,
+        sleepers: BinaryHeap::new(),
+        quiet: Vec::new(),
+        quiet_round: 0,
+        order: 0,
+    })));
+    let at_rest = Arc::clone(&time);
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .on_thread_park(move || at_rest.advance())
+        .build()?;
+    Ok((runtime, Clock::virtual_time(time)))
+}
+
+impl VirtualTime {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().expect("never poisoned, because nothing panics while it is held")
+    }
+
+    pub(crate) fn now(&self) -> Time {
+        self.state().now
+    }
+
+    pub(crate) fn busy(self: &Arc<Self>) -> Busy {
+        self.state().outstanding += 1;
+        Busy(Arc::clone(self))
+    }
+
+    pub(crate) async fn sleep_until(&self, at: Time) {
+        poll_fn(|context| {
+            let mut state = self.state();
+            if state.now >= at {
+                return Poll::Ready(());
+            }
+            // A sleeper that is polled again for another reason (a select) leaves its older waker behind: one
+            // spurious wake-up, no harm.
+            state.order += 1;
+            let order = state.order;
+            state.sleepers.push(Reverse(Sleeper { at, order, waker: context.waker().clone() }));
+            Poll::Pending
+        })
+        .await;
+    }
+
+    pub(crate) async fn quiescence(&self) {
+        let mut asked_in = None;
+        poll_fn(|context| {
+            let mut state = self.state();
+            match asked_in {
+                Some(round) if state.quiet_round > round => Poll::Ready(()),
+                _ => {
+                    asked_in = Some(state.quiet_round);
+                    state.quiet.push(context.waker().clone());
+                    Poll::Pending
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Called when no task can run.
+    fn advance(&self) {
+        let mut state = self.state();
+        if state.outstanding > 0 {
+            return;
+        }
+        if !state.quiet.is_empty() {
+            state.quiet_round += 1;
+            let waiting = std::mem::take(&mut state.quiet);
+            drop(state);
+            waiting.into_iter().for_each(Waker::wake);
+            return;
+        }
+        let Some(Reverse(first)) = state.sleepers.pop() else { return };
+        state.now = state.now.max(first.at);
+        let mut due = vec![first.waker];
+        while state.sleepers.peek().is_some_and(|Reverse(next)| next.at <= state.now) {
+            due.extend(state.sleepers.pop().map(|Reverse(sleeper)| sleeper.waker));
+        }
+        drop(state);
+        due.into_iter().for_each(Waker::wake);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stakeout_core::Span;
+
+    #[test]
+    fn a_day_passes_at_once_and_in_order() {
+        let start = Time::from_secs(1_000);
+        let (runtime, clock) = virtual_runtime(start).expect("runtime");
+        let log: Arc<Mutex<Vec<(i64, &str)>>> = Arc::default();
+        runtime.block_on(async {
+            let sleeper = |name: &'static str, hours: i64| {
+                let (clock, log) = (clock.clone(), Arc::clone(&log));
+                tokio::spawn(async move {
+                    for n in 1..=2 {
+                        clock.sleep_until(start + Span::hours(hours * n)).await;
+                        log.lock().expect("lock").push(((clock.now() - start).as_us() / 3_600_000_000, name));
+                    }
+                })
+            };
+            let (a, b) = (sleeper("a", 10), sleeper("b", 7));
+            a.await.expect("a");
+            b.await.expect("b");
+        });
+        assert_eq!(*log.lock().expect("lock"), [(7, "b"), (10, "a"), (14, "b"), (20, "a")]);
+    }
+
+    #[test]
+    fn time_stands_still_while_work_is_outstanding() {
+        let start = Time::from_secs(0);
+        let (runtime, clock) = virtual_runtime(start).expect("runtime");
+        let finished_at = runtime.block_on(async {
+            let work = clock.busy();
+            let (done, wait) = tokio::sync::oneshot::channel();
+            // Real work on another thread; its duration must not show in virtual time.
+            std::thread::spawn(move || {
+                let sum: u64 = (0..2_000_000_u64).fold(0, |a, b| a ^ b.wrapping_mul(31));
+                done.send(sum).expect("receiver lives");
+            });
+            let sleeper = {
+                let clock = clock.clone();
+                tokio::spawn(async move { clock.sleep_until(start + Span::secs(5)).await })
+            };
+            wait.await.expect("work");
+            let finished_at = clock.now();
+            drop(work);
+            sleeper.await.expect("sleeper");
+            assert_eq!(clock.now(), start + Span::secs(5));
+            finished_at
+        });
+        assert_eq!(finished_at, start);
+    }
+}

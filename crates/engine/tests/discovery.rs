@@ -1,0 +1,240 @@
+//! Listings make targets, failed or doubtful ones retire none, and a budget is shared by what happens.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use stakeout_core::cadence::{Adaptive, Fixed};
+use stakeout_core::judge::Trigger;
+use stakeout_core::{
+    Exchange, Facts, Failure, FailureClass, Field, FieldType, Kind, Limits, Observation, Plan, PollContext, Record,
+    Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
+};
+use stakeout_engine::fetch::{Answer, FetchLimits};
+use stakeout_engine::{Clock, Control, Engine, EngineConfig, Fetch, virtual_runtime};
+use stakeout_store::sqlite::SqliteStore;
+use stakeout_store::{Store, TargetFilter, Validators};
+
+/// A source whose catalogue lists its documents, and whose documents have one number each.
+#[derive(Clone)]
+struct Library {
+    kinds: Vec<Arc<Kind>>,
+    rules: Vec<Rule>,
+    limits: Limits,
+    budget: Option<f64>,
+}
+
+impl Library {
+    fn new(budget: Option<f64>) -> Arc<Library> {
+        let kind = Kind {
+            family: "library".into(),
+            collection: "documents".into(),
+            version: 1,
+            fields: vec![Field::new("number", FieldType::Int)],
+            streams: vec![],
+            merges: false,
+        };
+        let changed = Trigger::Changed { fields: vec![] };
+        let rules = vec![Rule::new("changed", "library.changed", &kind.full_name(), changed)];
+        let limits = Limits { requests_per_second: 1e4, burst: 1_000, concurrency: 50, ..Limits::default() };
+        Arc::new(Library { kinds: vec![Arc::new(kind)], rules, limits, budget })
+    }
+}
+
+fn parse(exchanges: &[Exchange]) -> Result<Value, Failure> {
+    let response = exchanges[0].result.as_ref().map_err(Clone::clone)?;
+    serde_json::from_slice(&response.body).map_err(|e| Failure::malformed(e.to_string()))
+}
+
+impl Source for Library {
+    fn name(&self) -> &str {
+        "library"
+    }
+    fn family(&self) -> &str {
+        "library"
+    }
+    fn kinds(&self) -> &[Arc<Kind>] {
+        &self.kinds
+    }
+    fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+    fn budget(&self) -> Option<f64> {
+        self.budget
+    }
+    fn roots(&self, _: Time) -> Vec<TargetSpec> {
+        vec![TargetSpec::new("catalogue", "catalogue")]
+    }
+    fn requests(&self, target: &TargetSpec, so_far: &[Exchange], _: &PollContext<'_>) -> Vec<Request> {
+        if so_far.is_empty() { vec![Request::get(target.key.clone())] } else { vec![] }
+    }
+    fn normalize(&self, target: &TargetSpec, exchanges: &[Exchange], _: &PollContext<'_>) -> Result<Observation, Failure> {
+        let body = parse(exchanges)?;
+        if target.role == "catalogue" {
+            let keys: Vec<String> = serde_json::from_value(body).map_err(|e| Failure::malformed(e.to_string()))?;
+            let targets = keys.into_iter().map(|key| TargetSpec::new(key, "document")).collect();
+            return Ok(Observation { targets: Some(targets), ..Observation::complete(vec![]) });
+        }
+        let number = body.as_i64().ok_or_else(|| Failure::malformed("no number"))?;
+        Ok(Observation::complete(vec![Record::new(&self.kinds[0], &[&target.key], vec![number.into()])]))
+    }
+    fn plan(&self, target: &TargetSpec, _: &Facts) -> Plan {
+        match (target.role.as_str(), self.budget) {
+            ("catalogue", _) => Plan::Fixed(Fixed { every: Span::secs(60), eager: true }),
+            (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false }),
+            (_, Some(_)) => Plan::Adaptive(Adaptive { min: Span::secs(1), max: Span::mins(10), weight: 1.0 }),
+        }
+    }
+    fn configured(&self, _: &BTreeMap<String, Value>) -> Result<Arc<dyn Source>, SettingRefused> {
+        Ok(Arc::new(self.clone()))
+    }
+}
+
+/// What the upstream says about a path at a time.
+type Says = dyn Fn(&str, Time) -> Result<Value, FailureClass> + Send + Sync;
+
+struct Upstream {
+    says: Box<Says>,
+    asked: Mutex<BTreeMap<String, u64>>,
+}
+
+#[async_trait]
+impl Fetch for Upstream {
+    async fn fetch(&self, request: &Request, _: &Validators, _: &FetchLimits, clock: &Clock) -> Result<Answer, Failure> {
+        *self.asked.lock().expect("lock").entry(request.url.clone()).or_default() += 1;
+        let said = (self.says)(&request.url, clock.now()).map_err(|class| Failure::new(class, "simulated"))?;
+        let body = Bytes::from(said.to_string());
+        let response = Response { status: 200, body, content_type: None, age: Span::ZERO };
+        Ok(Answer::Full(response, Validators::default()))
+    }
+}
+
+const START: Time = Time::from_secs(1_768_000_000);
+
+struct World {
+    clock: Clock,
+    control: Control,
+    store: Arc<SqliteStore>,
+    upstream: Arc<Upstream>,
+}
+
+impl World {
+    async fn at(&self, seconds: i64) {
+        self.clock.sleep_until(START + Span::secs(seconds)).await;
+    }
+
+    async fn keys(&self) -> Vec<String> {
+        let filter = TargetFilter { limit: 1_000, ..TargetFilter::default() };
+        let rows = self.store.targets(&filter).await.expect("targets");
+        let mut keys: Vec<String> = rows.into_iter().map(|r| r.spec.key).filter(|k| k != "catalogue").collect();
+        keys.sort();
+        keys
+    }
+}
+
+fn in_world<T>(
+    budget: Option<f64>,
+    says: impl Fn(&str, Time) -> Result<Value, FailureClass> + Send + Sync + 'static,
+    story: impl AsyncFnOnce(&World) -> T,
+) -> T {
+    let (runtime, clock) = virtual_runtime(START).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let upstream = Arc::new(Upstream { says: Box::new(says), asked: Mutex::default() });
+    let mut config = EngineConfig::new(store.clone(), vec![Library::new(budget)], upstream.clone());
+    config.clock = clock.clone();
+    runtime.block_on(async {
+        let engine = Engine::start(config).await.expect("start");
+        let world = World { clock, control: engine.control(), store, upstream };
+        let result = story(&world).await;
+        engine.shutdown().await.expect("stop");
+        result
+    })
+}
+
+fn numbered(keys: &[u32]) -> Value {
+    json!(keys.iter().map(|n| format!("doc/{n}")).collect::<Vec<_>>())
+}
+
+#[test]
+fn a_listing_makes_and_retires_targets_and_an_admins_switch_survives() {
+    let says = |path: &str, now: Time| {
+        let listed = if now - START < Span::secs(90) { numbered(&[1, 2, 3]) } else { numbered(&[2, 3, 4]) };
+        Ok(if path == "catalogue" { listed } else { json!(7) })
+    };
+    in_world(None, says, async |world| {
+        world.at(30).await;
+        assert_eq!(world.keys().await, ["doc/1", "doc/2", "doc/3"]);
+        assert_eq!(world.store.stats().await.expect("stats").records, 3);
+        world.control.set_enabled("library", "doc/2", false).await.expect("disable");
+        world.at(170).await;
+        assert_eq!(world.keys().await, ["doc/2", "doc/3", "doc/4"]);
+        let two = world.store.target("library", "doc/2").await.expect("read").expect("exists");
+        assert!(!two.enabled, "discovery does not undo what a person switched off");
+        assert_eq!(world.store.stats().await.expect("stats").records, 3, "the retired target let go of its record");
+        let asked = world.upstream.asked.lock().expect("lock").clone();
+        assert!(asked["doc/2"] < asked["doc/3"], "{asked:?}");
+    });
+}
+
+#[test]
+fn failed_and_doubtful_listings_retire_nothing() {
+    let all: Vec<u32> = (0..10).collect();
+    let says = move |path: &str, now: Time| match (path, (now - START).as_us() / 60_000_000) {
+        ("catalogue", 1) => Err(FailureClass::ServerError),
+        // One empty listing is an accident…
+        ("catalogue", 3) => Ok(numbered(&[])),
+        // …two in a row are the truth.
+        ("catalogue", 6..) => Ok(numbered(&[4])),
+        ("catalogue", _) => Ok(numbered(&all)),
+        _ => Ok(json!(1)),
+    };
+    in_world(None, says, async |world| {
+        for (minute, expected) in [(0, 10), (1, 10), (2, 10), (3, 10), (5, 10), (6, 10), (8, 1)] {
+            world.at(minute * 60 + 55).await;
+            assert_eq!(world.keys().await.len(), expected, "minute {minute}");
+        }
+    });
+}
+
+#[test]
+fn an_unchanged_listing_writes_nothing() {
+    let says = |path: &str, _: Time| Ok(if path == "catalogue" { numbered(&[1, 2]) } else { json!(1) });
+    in_world(None, says, async |world| {
+        world.at(130).await;
+        let row = world.store.target("library", "catalogue").await.expect("read").expect("exists");
+        assert_eq!((row.state.memory.version, row.poll_no >= 3), (1, true));
+        let one = world.store.target("library", "doc/1").await.expect("read").expect("exists");
+        assert_eq!(one.plan_version, 0, "nobody touched it");
+    });
+}
+
+#[test]
+fn the_budget_goes_where_things_happen_and_is_kept() {
+    // doc/0 changes every 20 s, the other nine never; two requests a second for all.
+    let says = |path: &str, now: Time| {
+        let tick = (now - START).as_us() / 20_000_000;
+        Ok(match path {
+            "catalogue" => numbered(&(0..10).collect::<Vec<u32>>()),
+            "doc/0" => json!(tick),
+            _ => json!(0),
+        })
+    };
+    let asked = in_world(Some(2.0), says, async |world| {
+        world.at(3_600).await;
+        let before = world.upstream.asked.lock().expect("lock").clone();
+        world.at(7_200).await;
+        let after = world.upstream.asked.lock().expect("lock").clone();
+        after.into_iter().map(|(key, n)| (key.clone(), n - before[&key])).collect::<BTreeMap<_, _>>()
+    });
+    let documents: u64 = asked.iter().filter(|(key, _)| *key != "catalogue").map(|(_, n)| n).sum();
+    let cold = asked["doc/1"].max(1);
+    assert!(asked["doc/0"] > 5 * cold, "hot {} against cold {cold}", asked["doc/0"]);
+    assert!((6_000..=7_500).contains(&documents), "{documents} requests in an hour of 2 per second: {asked:?}");
+}

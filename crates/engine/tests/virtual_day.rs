@@ -1,0 +1,208 @@
+//! Simulated days in virtual time: the same engine code, no sockets, the same event log byte for byte.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde_json::{Value, json};
+use stakeout_core::{Failure, FailureClass, Request, Response, Source, Span, Time};
+use stakeout_engine::fetch::{Answer, FetchLimits};
+use stakeout_engine::{Clock, Engine, EngineConfig, Fetch, virtual_runtime};
+use stakeout_sim::{Script, mix};
+use stakeout_store::sqlite::SqliteStore;
+use stakeout_store::{EventFilter, Store, Validators};
+use support::json_source;
+
+const START_MS: i64 = 1_768_000_000_000;
+
+/// A scripted upstream that answers in process, with faults drawn from its seed.
+struct InProcess {
+    script: Script,
+    seed: u64,
+    /// One request in so many fails; 0 for none.
+    faults_one_in: u64,
+    log: Mutex<Vec<(Time, String)>>,
+}
+
+impl InProcess {
+    fn new(seed: u64, items: u64, mean_hold: Span, faults_one_in: u64) -> Arc<InProcess> {
+        let script = Script::new(seed, items, mean_hold.as_ms() as u64, START_MS as u64);
+        Arc::new(InProcess { script, seed, faults_one_in, log: Mutex::default() })
+    }
+}
+
+#[async_trait]
+impl Fetch for InProcess {
+    async fn fetch(&self, request: &Request, _: &Validators, _: &FetchLimits, clock: &Clock) -> Result<Answer, Failure> {
+        let now = clock.now();
+        self.log.lock().expect("lock").push((now, request.url.clone()));
+        // Drawn from what is asked and when, never from the order in which answers happen to be computed.
+        let url: u64 = request.url.bytes().fold(self.seed, |sum, byte| mix(sum ^ u64::from(byte)));
+        let draw = mix(url ^ now.us() as u64);
+        if self.faults_one_in > 0 && draw.is_multiple_of(self.faults_one_in) {
+            let class = [FailureClass::Timeout, FailureClass::Reset, FailureClass::ServerError, FailureClass::RateLimited];
+            let class = class[(draw >> 32) as usize % class.len()];
+            return Err(Failure { retry_after: Some(Span::secs(3)), ..Failure::new(class, "simulated") });
+        }
+        let state = self.script.state_at((now.us() / 1_000) as u64);
+        let response = Response {
+            status: 200,
+            body: Bytes::from(state.to_string()),
+            content_type: Some("application/json".into()),
+            age: Span::ZERO,
+        };
+        Ok(Answer::Full(response, Validators::default()))
+    }
+}
+
+struct DayResult {
+    events: String,
+    log: Vec<(Time, String)>,
+    store: Arc<SqliteStore>,
+}
+
+/// Runs the engine over `span` of virtual time.
+fn simulate(upstream: &Arc<InProcess>, sources: Vec<Arc<dyn Source>>, span: Span) -> DayResult {
+    let start = Time::from_ms(START_MS);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch: Arc<dyn Fetch> = upstream.clone();
+    let mut config = EngineConfig::new(store.clone(), sources, fetch);
+    config.clock = clock.clone();
+    config.node = "sim".into();
+    let events = runtime.block_on(async {
+        let engine = Engine::start(config).await.expect("start");
+        clock.sleep_until(start + span).await;
+        engine.shutdown().await.expect("stop");
+        store.events(0, &EventFilter::default(), 1_000_000).await.expect("events")
+    });
+    let events = events.iter().map(|e| serde_json::to_string(e).expect("json") + "\n").collect();
+    let log = upstream.log.lock().expect("lock").clone();
+    DayResult { events, log, store }
+}
+
+fn polling(more: Value) -> Value {
+    support::watching("http://sim/state", more)
+}
+
+fn thirty_targets() -> Vec<Arc<dyn Source>> {
+    let ids: Vec<String> = (0..30).map(|n| n.to_string()).collect();
+    let fleet = json!({"url": "http://sim/{id}", "ids": ids, "every": "7s", "limits": {"concurrency": 3, "requests_per_second": 6, "jitter": "100ms"}});
+    let single = json!({"every": "1s", "limits": {"jitter": "100ms"}});
+    vec![json_source("fleet", polling(fleet)), json_source("single", polling(single))]
+}
+
+#[test]
+fn the_same_seed_gives_the_same_event_log_byte_for_byte_under_any_load() {
+    let run = || {
+        let upstream = InProcess::new(7, 12, Span::secs(40), 9);
+        simulate(&upstream, thirty_targets(), Span::mins(20)).events
+    };
+    let quiet = run();
+    assert!(quiet.lines().count() > 500, "{} events", quiet.lines().count());
+    let stop = Arc::new(AtomicBool::new(false));
+    let load: Vec<_> = (0..4)
+        .map(|n| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                let mut x = n;
+                while !stop.load(SeqCst) {
+                    x = mix(x);
+                }
+                x
+            })
+        })
+        .collect();
+    let loaded = run();
+    stop.store(true, SeqCst);
+    for thread in load {
+        thread.join().expect("load");
+    }
+    assert!(quiet == loaded, "the event logs differ");
+    assert_ne!(quiet, {
+        let upstream = InProcess::new(8, 12, Span::secs(40), 9);
+        simulate(&upstream, thirty_targets(), Span::mins(20)).events
+    });
+}
+
+#[test]
+fn every_state_held_longer_than_the_interval_is_seen_and_none_is_invented() {
+    let upstream = InProcess::new(3, 10, Span::secs(20), 0);
+    let span = Span::hours(2);
+    let source = json_source("single", polling(json!({"every": "2s"})));
+    let result = simulate(&upstream, vec![source], span);
+    let end = (START_MS + span.as_ms()) as u64;
+    let truth = upstream.script.truth(START_MS as u64, end);
+
+    let mut told: BTreeMap<i64, u64> = BTreeMap::new();
+    for line in result.events.lines() {
+        let event: Value = serde_json::from_str(line).expect("json");
+        if event["type"] != "json.removed" {
+            *told.entry(event["data"]["record"]["value"].as_i64().expect("value")).or_default() += 1;
+        }
+    }
+    let first_poll = result.log[0].0.us() / 1_000;
+    let mut expected = 0;
+    for segment in &truth {
+        let value = i64::try_from(segment.value).expect("small");
+        let seen = told.remove(&value).unwrap_or(0);
+        assert!(seen <= 1, "{value} was told {seen} times");
+        let from = i64::try_from(segment.from_ms).expect("ms");
+        let held = segment.until_ms.min(end).saturating_sub(segment.from_ms);
+        if from > first_poll && held > 2_000 {
+            assert_eq!(seen, 1, "{segment:?} was held for {held} ms and not told");
+            expected += 1;
+        }
+    }
+    assert!(expected > 1_000, "only {expected} states");
+    assert_eq!(told, BTreeMap::new(), "invented");
+}
+
+#[test]
+fn fixed_rate_means_no_drift_and_no_bursts() {
+    let upstream = InProcess::new(1, 3, Span::hours(10), 0);
+    let source = json_source("single", polling(json!({"every": "5s"})));
+    let result = simulate(&upstream, vec![source], Span::hours(3));
+    let times: Vec<i64> = result.log.iter().map(|(at, _)| at.us()).collect();
+    let steady = &times[1..];
+    assert!(steady.windows(2).all(|pair| pair[1] - pair[0] == 5_000_000), "every gap is exactly 5 s");
+    assert!((2_155..=2_161).contains(&times.len()), "{} polls in 3 h", times.len());
+}
+
+#[test]
+fn a_week_of_quiet_polling_writes_no_history_and_no_events() {
+    let upstream = InProcess::new(1, 3, Span::hours(100_000), 0);
+    let source = json_source("single", polling(json!({"every": "60s"})));
+    let result = simulate(&upstream, vec![source], Span::hours(24 * 7));
+    assert_eq!(result.events, "");
+    let rows = result.store.counters().rows_written();
+    let polls = result.log.len() as u64;
+    assert!(polls > 10_000);
+    // A claim and a commit each rewrite the target's row; there is nothing else.
+    assert!(rows < 2 * polls + polls / 50, "{rows} rows for {polls} unchanged polls");
+}
+
+#[test]
+fn when_the_rate_binds_the_most_urgent_goes_first_and_nothing_starves() {
+    let upstream = InProcess::new(1, 3, Span::hours(10), 0);
+    let ids: Vec<String> = (0..40).map(|n| n.to_string()).collect();
+    let lazy = json!({"url": "http://sim/lazy/{id}", "ids": ids, "every": "10s", "priority": 10,
+        "limits": {"concurrency": 1, "requests_per_second": 1000}});
+    let urgent = json!({"url": "http://sim/urgent", "every": "1s", "priority": 100});
+    let sources = vec![json_source("lazy", polling(lazy)), json_source("urgent", polling(urgent))];
+    let result = simulate(&upstream, sources, Span::mins(10));
+    let mut polls: BTreeMap<&str, Vec<i64>> = BTreeMap::new();
+    for (at, url) in &result.log {
+        polls.entry(url).or_default().push(at.us());
+    }
+    let urgent = polls.remove("http://sim/urgent").expect("polled");
+    assert!(urgent.windows(2).all(|pair| pair[1] - pair[0] <= 1_000_000 + 1_000), "the urgent one keeps its second");
+    assert_eq!(polls.len(), 40);
+    for (url, times) in polls {
+        assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= 10_100_000), "{url} starved");
+    }
+}

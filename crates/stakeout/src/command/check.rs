@@ -1,0 +1,185 @@
+//! `stakeout check`: configuration, environment, store, and one real look at each upstream. Writes nothing.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use stakeout_core::{Exchange, Facts, Failure, FailureClass, PollContext, Source, TargetSpec};
+use stakeout_engine::fetch::{Answer, FetchLimits};
+use stakeout_engine::http::HttpFetch;
+use stakeout_engine::{Clock, Fetch};
+use stakeout_store::sqlite::lock_holder;
+use stakeout_store::{StoreError, Validators};
+
+use crate::cli::CheckArgs;
+use crate::config::{Secrets, Wired};
+use crate::open::Place;
+use crate::output;
+
+/// The most requests one look takes: enough to see that it works.
+const REQUESTS_MAX: usize = 5;
+
+/// One thing that was looked at.
+#[derive(Debug, Serialize)]
+struct Finding {
+    what: String,
+    ok: bool,
+    says: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    look: Option<Look>,
+}
+
+/// What an upstream answered.
+#[derive(Debug, Default, Serialize)]
+struct Look {
+    target: String,
+    status: Option<u16>,
+    requests: usize,
+    bytes: usize,
+    records: usize,
+    took_ms: i64,
+    warnings: Vec<String>,
+}
+
+impl Finding {
+    fn new(what: impl Into<String>, ok: bool, says: impl Into<String>) -> Finding {
+        Finding { what: what.into(), ok, says: says.into(), look: None }
+    }
+}
+
+pub(super) async fn check(place: &Place, args: &CheckArgs) -> Result<ExitCode> {
+    let Wired { sources, warnings } = place.loaded.some_sources(&Secrets::Environment)?;
+    let mut findings = vec![Finding::new(
+        format!("configuration {}", place.loaded.file()),
+        true,
+        format!("{} sources", sources.len()),
+    )];
+    findings.extend(warnings.into_iter().map(|warning| Finding::new("warning", true, warning)));
+    findings.push(store(place).await);
+    if !args.offline {
+        let fetch = HttpFetch::new().context("the HTTP client cannot start")?;
+        for source in &sources {
+            findings.push(upstream(source, &fetch).await);
+        }
+    }
+    let ok = findings.iter().all(|finding| finding.ok);
+    if args.json {
+        output::pretty(&serde_json::json!({ "ok": ok, "findings": findings }))?;
+    } else {
+        for finding in &findings {
+            let mark = if finding.ok { "ok    " } else { "FAILED" };
+            output::line(&format!("{mark}  {}: {}", finding.what, finding.says))?;
+        }
+    }
+    Ok(if ok { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+async fn store(place: &Place) -> Finding {
+    let what = format!("store {}", place.database.display());
+    let running = lock_holder(&place.database).map(|holder| format!(", in use by process {}", holder.pid));
+    let stats = match place.read() {
+        Ok(store) => store.stats().await,
+        Err(error) => Err(error),
+    };
+    match stats {
+        Ok(stats) => Finding::new(
+            what,
+            true,
+            format!(
+                "{} targets, {} records, {} events, {} bytes{}",
+                stats.targets,
+                stats.records,
+                stats.events,
+                stats.bytes,
+                running.unwrap_or_default()
+            ),
+        ),
+        Err(StoreError::Missing { .. }) => {
+            let directory = place.database.parent().filter(|d| !d.as_os_str().is_empty());
+            match directory.map(std::fs::metadata) {
+                Some(Err(error)) => {
+                    Finding::new(what, false, format!("its directory cannot be used: {error}"))
+                }
+                Some(Ok(found)) if !found.is_dir() => Finding::new(what, false, "its directory is a file"),
+                Some(Ok(found)) if found.permissions().readonly() => {
+                    Finding::new(what, false, "its directory cannot be written")
+                }
+                _ => Finding::new(what, true, "not there yet; the first run creates it"),
+            }
+        }
+        Err(error) => Finding::new(what, false, error.to_string()),
+    }
+}
+
+async fn upstream(source: &Arc<dyn Source>, fetch: &dyn Fetch) -> Finding {
+    let clock = Clock::system();
+    let what = format!("source {}", source.name());
+    let Some(target) = source.roots(clock.now()).into_iter().next() else {
+        return Finding::new(what, false, "it has no target to begin with");
+    };
+    let mut look = Look { target: target.key.clone(), ..Look::default() };
+    let result = poll(&**source, &target, fetch, &clock, &mut look).await;
+    let seen = format!(
+        "target {}: {}{} bytes in {} ms",
+        target.key,
+        look.status.map(|status| format!("status {status}, ")).unwrap_or_default(),
+        look.bytes,
+        look.took_ms
+    );
+    let (ok, says) = match result {
+        Ok(()) => {
+            let odd: String = look.warnings.iter().map(|warning| format!("; {warning}")).collect();
+            (true, format!("{seen}, {} records{odd}", look.records))
+        }
+        Err(failure) => (false, format!("{seen}, {failure}")),
+    };
+    Finding { look: Some(look), ..Finding::new(what, ok, says) }
+}
+
+/// A poll that leaves no trace.
+async fn poll(
+    source: &dyn Source,
+    target: &TargetSpec,
+    fetch: &dyn Fetch,
+    clock: &Clock,
+    look: &mut Look,
+) -> Result<(), Failure> {
+    let facts = Facts::default();
+    let began = clock.now();
+    let context = PollContext { now: began, facts: &facts };
+    let limits = FetchLimits {
+        total: source.limits().timeout.to_std(),
+        connect: source.limits().connect_timeout.to_std(),
+        read: source.limits().timeout.to_std(),
+        max_body_bytes: source.limits().max_body_bytes,
+    };
+    let mut exchanges: Vec<Exchange> = Vec::new();
+    loop {
+        let requests = source.requests(target, &exchanges, &context);
+        if requests.is_empty() || exchanges.len() >= REQUESTS_MAX {
+            break;
+        }
+        for request in requests {
+            let sent = clock.now();
+            let answer = fetch.fetch(&request, &Validators::default(), &limits, clock).await;
+            let result = answer.and_then(|answer| match answer {
+                Answer::Full(response, _) => Ok(response),
+                Answer::NotModified => {
+                    Err(Failure::new(FailureClass::Malformed, "304 to a request that was not conditional"))
+                }
+            });
+            if let Ok(response) = &result {
+                look.status = Some(response.status);
+                look.bytes += response.body.len();
+            }
+            look.requests += 1;
+            exchanges.push(Exchange { request, result, sent, ended: clock.now() });
+        }
+    }
+    look.took_ms = (clock.now() - began).as_ms();
+    let observation = source.normalize(target, &exchanges, &context)?;
+    look.records = observation.records.len();
+    look.warnings = observation.warnings.iter().map(|w| format!("{}: {}", w.code, w.detail)).collect();
+    Ok(())
+}

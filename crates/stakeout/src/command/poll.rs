@@ -1,0 +1,99 @@
+//! `stakeout poll`: one pass over what is due.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::Value as Json;
+use stakeout_core::Time;
+use stakeout_engine::{Clock, Engine};
+
+use super::run::{Signals, engine_config};
+use super::{ask, now};
+use crate::cli::PollArgs;
+use crate::config::{Secrets, Wired};
+use crate::control::Request;
+use crate::open::{Door, Place};
+use crate::{output, when};
+
+pub(super) async fn poll(place: &Place, args: &PollArgs) -> Result<ExitCode> {
+    let report = match place.running()? {
+        Some(Door::Running { socket, pid }) => {
+            ask::running(&socket, &pid, &Request::Pass { limit_ms: args.limit.as_ms() }).await?
+        }
+        _ => pass(place, args).await?,
+    };
+    if args.json {
+        output::pretty(&report)?;
+    } else {
+        output::line(&summary(&report, now()))?;
+    }
+    let count = |name: &str| report[name].as_u64().unwrap_or_default();
+    let all_failed = count("failed") > 0 && count("failed") == count("polled");
+    Ok(if all_failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+async fn pass(place: &Place, args: &PollArgs) -> Result<Json> {
+    let mut signals = Signals::listen()?;
+    let Wired { sources, warnings } = place.loaded.some_sources(&Secrets::Environment)?;
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let config = engine_config(&place.loaded.config, Arc::new(place.create()?), sources, Clock::system())?;
+    tokio::select! {
+        report = Engine::pass(config, args.limit) => Ok(serde_json::to_value(report?)?),
+        // What is committed is committed; claims left behind are free when the lock is.
+        name = signals.next() => anyhow::bail!("stopped by {name}"),
+    }
+}
+
+/// The report in a few lines.
+fn summary(report: &Json, now: Time) -> String {
+    let count = |name: &str| report[name].as_u64().unwrap_or_default();
+    let mut lines = vec![format!(
+        "polled {} in {} ms: {} changed, {} unchanged, {} baselines, {} inconclusive, {} failed",
+        count("polled"),
+        count("took_ms"),
+        count("changed"),
+        count("unchanged"),
+        count("baselines"),
+        count("inconclusive"),
+        count("failed")
+    )];
+    lines.push(format!(
+        "{} events, {} history rows; {} requests, {} bytes",
+        count("events"),
+        count("history_rows"),
+        count("requests"),
+        count("bytes")
+    ));
+    for failure in report["failures"].as_array().into_iter().flatten() {
+        let text = |name: &str| failure[name].as_str().unwrap_or_default();
+        lines.push(format!("failed: {} {}: {}", text("target"), text("class"), text("message")));
+    }
+    if let Some(due) = report["next_due"].as_str().and_then(Time::parse) {
+        lines.push(format!("next due {}", when::at(due, now)));
+    }
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_report_reads_in_a_few_lines() {
+        let report = json!({
+            "polled": 3, "changed": 1, "unchanged": 1, "failed": 1, "events": 2, "requests": 3, "bytes": 120, "took_ms": 40,
+            "failures": [{ "target": "shop/main", "class": "timeout", "message": "no answer within 10 s" }],
+            "next_due": "1970-01-01T00:00:12.000Z",
+        });
+        assert_eq!(
+            summary(&report, Time(0)),
+            "polled 3 in 40 ms: 1 changed, 1 unchanged, 0 baselines, 0 inconclusive, 1 failed\n\
+             2 events, 0 history rows; 3 requests, 120 bytes\n\
+             failed: shop/main timeout: no answer within 10 s\n\
+             next due 1970-01-01T00:00:12.000Z (in 12 s)"
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! `stakeout run`: the service.
+
+use std::path::Path;
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use async_trait::async_trait;
+use serde_json::{Value as Json, json};
+use stakeout_core::{Source, Span};
+use stakeout_engine::http::HttpFetch;
+use stakeout_engine::{Clock, Control, Engine, EngineConfig};
+use stakeout_store::Store;
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+
+use crate::cli::RunArgs;
+use crate::config::{Config, Secrets, Wired};
+use crate::control::{ControlHandler, Request, Socket, serve, socket_path};
+use crate::open::Place;
+use crate::output;
+
+/// Whatever happens, the process is gone this long after it was asked to stop.
+const STOP_LIMIT: Duration = Duration::from_millis(4_800);
+
+pub(super) async fn run(place: &Place, args: &RunArgs) -> Result<ExitCode> {
+    let mut signals = Signals::listen()?;
+    let Wired { sources, warnings } = place.loaded.some_sources(&Secrets::Environment)?;
+    warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
+    let store = Arc::new(place.create()?);
+    let clock = if args.speed == 1.0 { Clock::system() } else { Clock::scaled(args.speed) };
+    let config =
+        engine_config(&place.loaded.config, Arc::clone(&store) as Arc<dyn Store>, sources.clone(), clock)?;
+    let engine = Engine::start(config).await.context("the engine cannot start")?;
+
+    let socket = listen(&place.database)?;
+    store.set_socket(socket.path())?;
+    greet(place, &sources, &*store, socket.path()).await?;
+    let stop = CancellationToken::new();
+    let handler = Arc::new(Commands { control: engine.control() });
+    let serving = tokio::spawn(serve(socket, handler, stop.clone()));
+
+    let died = tokio::select! {
+        name = signals.next() => {
+            tracing::info!(signal = name, "stopping");
+            None
+        }
+        error = engine.stopped() => Some(error),
+    };
+    stop.cancel();
+    let stopping = async {
+        // The socket goes first: a command that comes now finds nobody rather than half an engine.
+        let _ = serving.await;
+        engine.shutdown().await
+    };
+    let stopped = tokio::select! {
+        stopped = tokio::time::timeout(STOP_LIMIT, stopping) => stopped,
+        name = signals.next() => {
+            tracing::warn!(signal = name, "asked twice: stopping at once");
+            std::process::exit(1);
+        }
+    };
+    if let Some(error) = died {
+        return Err(anyhow::Error::new(error).context("the engine has stopped by itself"));
+    }
+    match stopped {
+        Ok(result) => result.context("the engine did not stop cleanly")?,
+        Err(_) => tracing::warn!("polls under way were abandoned"),
+    }
+    tracing::info!("stopped");
+    Ok(ExitCode::SUCCESS)
+}
+
+/// The engine's configuration; also that of a single pass.
+pub(super) fn engine_config(
+    config: &Config,
+    store: Arc<dyn Store>,
+    sources: Vec<Arc<dyn Source>>,
+    clock: Clock,
+) -> Result<EngineConfig> {
+    let fetch = HttpFetch::new().context("the HTTP client cannot start")?;
+    let mut engine = EngineConfig::new(store, sources, Arc::new(fetch));
+    engine.node = config.engine.node.clone();
+    engine.clock = clock;
+    engine.retention = (&config.retention).into();
+    engine.lease = config.engine.lease.0;
+    engine.ahead = config.engine.claim_ahead.0;
+    engine.grace = config.engine.shutdown_grace.0.to_std();
+    Ok(engine)
+}
+
+fn listen(database: &Path) -> Result<Socket> {
+    let path = socket_path(database)?;
+    Socket::bind(&path).with_context(|| format!("cannot listen for commands at {}", path.display()))
+}
+
+async fn greet(place: &Place, sources: &[Arc<dyn Source>], store: &dyn Store, socket: &Path) -> Result<()> {
+    let targets = store.stats().await?.targets;
+    let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
+    let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    output::line(&format!(
+        "watching {} of {} ({}); store {}, control socket {}",
+        count(targets, "target"),
+        count(names.len() as u64, "source"),
+        names.join(", "),
+        place.database.display(),
+        socket.display()
+    ))
+}
+
+/// What a person may tell the running engine.
+struct Commands {
+    control: Control,
+}
+
+#[async_trait]
+impl ControlHandler for Commands {
+    async fn handle(&self, request: Request) -> Result<Json, String> {
+        let control = &self.control;
+        let done = match &request {
+            Request::Ping {} => Ok(()),
+            Request::Enable { target } => {
+                let (source, key) = split(target)?;
+                control.set_enabled(source, key, true).await
+            }
+            Request::Disable { target } => {
+                let (source, key) = split(target)?;
+                control.set_enabled(source, key, false).await
+            }
+            Request::PollNow { target } => {
+                let (source, key) = split(target)?;
+                control.poll_now(source, key).await
+            }
+            Request::Rebaseline { target } => {
+                let (source, key) = split(target)?;
+                control.rebaseline(source, key).await
+            }
+            Request::Set { key, value } => {
+                control.set_setting(key, Some(value.clone()).filter(|value| !value.is_null())).await
+            }
+            Request::Pass { limit_ms } => {
+                let report = control.pass(Span::ms(*limit_ms)).await.map_err(|error| error.to_string())?;
+                return serde_json::to_value(report).map_err(|error| error.to_string());
+            }
+        };
+        done.map(|()| json!({})).map_err(|error| error.to_string())
+    }
+}
+
+fn split(target: &str) -> Result<(&str, &str), String> {
+    target.split_once('/').ok_or_else(|| format!("expected a target as source/key, found {target:?}"))
+}
+
+/// SIGTERM and SIGINT, from before anything could be lost by them.
+pub(super) struct Signals {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl Signals {
+    pub(super) fn listen() -> Result<Signals> {
+        Ok(Signals {
+            terminate: signal(SignalKind::terminate())?,
+            interrupt: signal(SignalKind::interrupt())?,
+        })
+    }
+
+    /// The next one's name.
+    pub(super) async fn next(&mut self) -> &'static str {
+        tokio::select! {
+            _ = self.terminate.recv() => "SIGTERM",
+            _ = self.interrupt.recv() => "SIGINT",
+        }
+    }
+}

@@ -1,0 +1,166 @@
+use super::*;
+
+fn error(text: &str) -> String {
+    let secrets = Secrets::Only(BTreeMap::new());
+    match Loaded::from_text("stakeout.toml", text).and_then(|loaded| loaded.sources(&secrets)) {
+        Ok(_) => "accepted".to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn source(lines: &str) -> String {
+    format!("[source.shop]\nkind = \"json\"\nurl = \"https://example.org/\"\n{lines}\n")
+}
+
+#[test]
+fn an_empty_file_is_a_whole_configuration() {
+    let loaded = Loaded::from_text("stakeout.toml", "").expect("valid");
+    assert_eq!(loaded.config.store.url, "sqlite:stakeout.db");
+    assert_eq!(loaded.config.retention.events, Duration(Span::hours(24 * 90)));
+    assert!(loaded.config.source.is_empty());
+    let error = loaded.some_sources(&Secrets::Environment).err().expect("nothing to watch");
+    assert!(error.to_string().contains("add a [source.NAME] table"), "{error}");
+}
+
+#[test]
+fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
+    for (text, expected) in [
+        ("[store\n", "stakeout.toml:1: not valid TOML: unclosed table, expected `]`"),
+        ("\n[stroe]\nurl = \"x\"", "stakeout.toml:2: unknown key `stroe` in the file: did you mean `store`?"),
+        ("[store]\npath = \"x\"", "stakeout.toml:2: unknown key `path` in [store]: known are `url`"),
+        (
+            "[engine]\nlease = 30",
+            "stakeout.toml:2: [engine] lease: invalid type: integer `30`, expected a duration with its unit in quotes, such as \"250ms\", \"5s\", \"2min\" or \"1h30m\"",
+        ),
+        ("[engine]\n\nlease = \"1s\"", "stakeout.toml:3: [engine] lease: expected 5 s to 1 h, found 1 s"),
+        (
+            "[log]\nformat = \"xml\"",
+            "stakeout.toml:2: [log] format: unknown variant `xml`, expected `text` or `json`",
+        ),
+        ("source = 3", "stakeout.toml:1: `source` is a table of sources: write [source.NAME]"),
+        (
+            "[source.Shop]\nkind = \"json\"",
+            "stakeout.toml:1: source name \"Shop\": expected a small letter, then up to 31 small letters, digits, `-` or `_`",
+        ),
+        ("[source.shop]\nurl = \"x\"", "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`"),
+        (
+            "[source.shop]\nkind = \"jsn\"",
+            "stakeout.toml:2: unknown kind `jsn` in [source.shop]: did you mean `json`?",
+        ),
+        ("[source.shop]\nkind = \"json\"", "stakeout.toml:1: [source.shop] missing field `url`"),
+        (
+            &source("evry = \"5s\""),
+            "stakeout.toml:4: unknown key `evry` in [source.shop]: did you mean `every`?",
+        ),
+        (
+            &source("every = \"5\""),
+            "stakeout.toml:4: [source.shop] every: invalid value: string \"5\", expected a duration with its unit in quotes, such as \"250ms\", \"5s\", \"2min\" or \"1h30m\"",
+        ),
+        (
+            &source("limits.concurency = 2"),
+            "stakeout.toml:4: unknown key `concurency` in [source.shop.limits]: did you mean `concurrency`?",
+        ),
+        (
+            &source("[source.shop.limits]\nburst = 0"),
+            "stakeout.toml:5: [source.shop.limits] burst: expected 1 to 100000",
+        ),
+        (
+            &source("fields = { price = { pth = \"x\" } }"),
+            "stakeout.toml:4: unknown key `pth` in [source.shop.fields.price]: did you mean `path`?",
+        ),
+        (
+            &source("headers.x-key = { env = \"NO_SUCH_KEY\" }"),
+            "stakeout.toml:4: [source.shop.headers] x-key: the environment variable NO_SUCH_KEY is not set: set it, or correct its name",
+        ),
+        (
+            &source("headers.x-key = { file = \"no-such-file\" }"),
+            "stakeout.toml:4: [source.shop.headers] x-key: the secret file no-such-file cannot be read: No such file or directory (os error 2)",
+        ),
+        (
+            &source("headers.x-key = { env = \"A\", file = \"b\" }"),
+            "stakeout.toml:4: [source.shop.headers] x-key: expected exactly one of `env` and `file`: { env = \"VARIABLE\" } or { file = \"path\" }",
+        ),
+        (
+            &source(
+                "[source.zoo]\nkind = \"json\"\nurl = \"https://example.org/\"\nfields = [\"a\"]\ncollection = \"shop\"",
+            ),
+            "stakeout.toml:8: [source.zoo] collection: the SQL view `json_shop` would be another than that of source `shop`: give one of them another `collection`",
+        ),
+    ] {
+        assert_eq!(error(text), expected, "{text}");
+    }
+    let missing = Loaded::from_file(Path::new("no-such.toml")).expect_err("missing").to_string();
+    assert!(missing.starts_with("no-such.toml: there is no such file: create it"), "{missing}");
+}
+
+#[test]
+fn secrets_come_from_the_environment_and_from_files() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let file = dir.path().join("key");
+    std::fs::write(&file, "from-file\n").expect("written");
+    let text = source(&format!(
+        "headers = {{ a = \"plain\", b = {{ env = \"TOKEN\" }}, c = {{ file = {:?} }} }}",
+        file.display().to_string()
+    ));
+    let loaded = Loaded::from_text("stakeout.toml", &text).expect("valid");
+    let secrets = Secrets::Only(BTreeMap::from([("TOKEN".to_owned(), "from-env".to_owned())]));
+    let Wired { sources, .. } = loaded.sources(&secrets).expect("resolved");
+    let facts = stakeout_core::Facts::default();
+    let now = stakeout_core::Time(0);
+    let context = stakeout_core::PollContext { now, facts: &facts };
+    let requests = sources[0].requests(&sources[0].roots(now)[0], &[], &context);
+    let values: Vec<&str> = requests[0].headers.iter().map(|(_, value)| value.as_str()).collect();
+    assert_eq!(values, ["plain", "from-env", "from-file", "application/json"]);
+    // Nothing that people may see shows them.
+    let shown = format!("{:?} {:?}", requests[0], loaded.config);
+    assert!(
+        !shown.contains("from-env") && !shown.contains("from-file") && !shown.contains("plain"),
+        "{shown}"
+    );
+}
+
+#[test]
+fn a_cadence_beyond_the_limit_is_warned_about() {
+    let text = source("every = \"100ms\"");
+    let loaded = Loaded::from_text("stakeout.toml", &text).expect("valid");
+    let Wired { warnings, .. } = loaded.sources(&Secrets::Environment).expect("sources");
+    assert!(
+        warnings[0].starts_with("source shop asks for 10.0 requests per second, its limit is 5"),
+        "{warnings:?}"
+    );
+}
+
+const REPOSITORY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
+
+#[test]
+fn the_published_schema_is_the_present_one() {
+    let path = format!("{REPOSITORY}/schemas/stakeout.schema.json");
+    if std::env::var_os("UPDATE_SCHEMA").is_some() {
+        std::fs::write(&path, schema()).expect("written");
+    }
+    let published = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        published == schema(),
+        "run the tests once with UPDATE_SCHEMA=1 to renew schemas/stakeout.schema.json"
+    );
+}
+
+#[test]
+fn the_example_works_and_shows_every_key() {
+    let text = std::fs::read_to_string(format!("{REPOSITORY}/stakeout.example.toml")).expect("the example");
+    let secrets = Secrets::Only(BTreeMap::new());
+    let loaded = Loaded::from_text("stakeout.example.toml", &text).expect("valid as it is");
+    assert_eq!(loaded.sources(&secrets).expect("works without any secret").sources.len(), 2);
+    // With everything switched on as well: `#name = …` is a setting, `# words` are words.
+    let all: Vec<&str> = text
+        .lines()
+        .map(|line| match line.strip_prefix('#') {
+            Some(setting) if setting.starts_with(|c: char| c.is_ascii_lowercase()) => setting,
+            _ => line,
+        })
+        .collect();
+    let all = all.join("\n");
+    Loaded::from_text("stakeout.example.toml", &all).expect("valid with everything");
+    let example: serde_json::Value = toml::from_str(&all).expect("TOML");
+    assert_eq!(example_is_complete(&example), std::collections::BTreeSet::new());
+}

@@ -1,0 +1,93 @@
+//! From configuration to sources.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use stakeout_core::{Kind, Source};
+use stakeout_sources::json::{JsonConfig, JsonSource};
+
+use super::{ConfigError, Loaded, Secrets, SourceConfig};
+
+/// The sources that a configuration makes.
+pub struct Wired {
+    /// In the order of their names.
+    pub sources: Vec<Arc<dyn Source>>,
+    /// What works, but not as it seems.
+    pub warnings: Vec<String>,
+}
+
+impl Loaded {
+    /// The sources, with their secrets in place.
+    pub fn sources(&self, secrets: &Secrets) -> Result<Wired, ConfigError> {
+        let mut sources: Vec<Arc<dyn Source>> = Vec::with_capacity(self.config.source.len());
+        let mut warnings = Vec::new();
+        for (name, config) in &self.config.source {
+            let source = match config {
+                SourceConfig::Json(config) => self.json(name, config, secrets, &mut warnings)?,
+            };
+            sources.push(source);
+        }
+        self.check_views(&sources)?;
+        Ok(Wired { sources, warnings })
+    }
+
+    /// As [`Loaded::sources`], refusing a configuration that watches nothing.
+    pub fn some_sources(&self, secrets: &Secrets) -> Result<Wired, ConfigError> {
+        if self.config.source.is_empty() {
+            return Err(ConfigError {
+                file: self.file.clone(),
+                line: None,
+                message: "no source is configured, so there is nothing to watch: add a [source.NAME] table (stakeout.example.toml shows how)".to_owned(),
+            });
+        }
+        self.sources(secrets)
+    }
+
+    fn json(
+        &self,
+        name: &str,
+        config: &JsonConfig,
+        secrets: &Secrets,
+        warnings: &mut Vec<String>,
+    ) -> Result<Arc<dyn Source>, ConfigError> {
+        let mut headers = Vec::with_capacity(config.headers.len());
+        for (header, secret) in &config.headers {
+            let value = secrets
+                .resolve(secret)
+                .map_err(|message| self.refuse(&["source", name, "headers", header], &message))?;
+            headers.push((header.clone(), value));
+        }
+        let source = JsonSource::new(name, config, headers).map_err(|refused| {
+            let mut path = vec!["source", name];
+            path.extend(refused.key.split('.'));
+            self.refuse(&path, &refused.message)
+        })?;
+        let (needed, allowed) = (source.requests_per_second(), source.limits().requests_per_second);
+        if needed > allowed {
+            warnings.push(format!(
+                "source {name} asks for {needed:.1} requests per second, its limit is {allowed}: polls will be late. Raise limits.requests_per_second or `every`"
+            ));
+        }
+        Ok(Arc::new(source))
+    }
+
+    /// Two sources may share a view only if its columns are the same.
+    fn check_views(&self, sources: &[Arc<dyn Source>]) -> Result<(), ConfigError> {
+        let mut seen: BTreeMap<String, (&str, &Kind)> = BTreeMap::new();
+        for source in sources {
+            for kind in source.kinds() {
+                let streams = kind.streams.iter().map(|stream| format!("{}_{}", kind.family, stream.name));
+                for view in std::iter::once(kind.full_name()).chain(streams) {
+                    let (owner, first) = *seen.entry(view.clone()).or_insert((source.name(), kind));
+                    if first != kind.as_ref() {
+                        let message = format!(
+                            "the SQL view `{view}` would be another than that of source `{owner}`: give one of them another `collection`"
+                        );
+                        return Err(self.refuse(&["source", source.name(), "collection"], &message));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+}

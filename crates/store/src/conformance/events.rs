@@ -1,0 +1,186 @@
+//! An event exists once, and its number is a cursor.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use stakeout_core::{Fingerprint, Span};
+
+use super::Backend;
+use super::story::{Poll, SOURCE, World, after, print};
+use crate::{Claim, CommitOutcome, Effect, EventFilter};
+
+/// Proposed again by a later poll with the same identity and content: it is the same event.
+pub async fn an_event_exists_once(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let first = Poll::of(&claim, 1).holding(&claim).tells(&claim, "bell", "x", Effect::Any);
+    let told = world.done(first.clone()).await.events;
+    assert_eq!(told.len(), 1);
+    let claim = after(&claim, &first);
+    assert_eq!(world.done(Poll::of(&claim, 2).tells(&claim, "bell", "x", Effect::Any)).await.events, []);
+    let log = world.events(0).await;
+    assert_eq!(log, told, "the log says what the commit said");
+    assert_eq!((log[0].source.as_str(), log[0].target.as_str()), (SOURCE, "a"));
+    assert_eq!(world.store.stats().await.expect("stats").seq, log[0].seq);
+}
+
+/// Two different things under one identity are a mistake that must not be hidden.
+pub async fn the_same_id_with_other_content_is_refused(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let first = Poll::of(&claim, 1).holding(&claim).tells(&claim, "bell", "x", Effect::Any);
+    world.done(first.clone()).await;
+    let claim = after(&claim, &first);
+    let other = Poll::of(&claim, 2)
+        .sees(&claim, &[("y", 1)])
+        .with(|p| p.state.memory.version -= 1)
+        .tells_with(&claim, "bell", "x", Effect::Any, |event| {
+            event.data = serde_json::json!({ "other": true })
+        });
+    assert!(matches!(world.commit(other).await, CommitOutcome::Poisoned(_)));
+    assert!(world.record("y").await.is_none(), "refused whole");
+    assert_eq!(world.row("a").await.poll_no, 1);
+}
+
+/// A drop that was told under its readable key is not told again.
+pub async fn a_known_dedupe_key_is_left_out(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b"]).await;
+    let mut told = Vec::new();
+    for claim in world.claim(0).await {
+        let poll = Poll::of(&claim, 1).tells_with(&claim, "drop", "x", Effect::Any, |event| {
+            event.dedupe_key = Some("resy|x|20:30".into());
+        });
+        told.extend(world.done(poll).await.events);
+    }
+    assert_eq!(told.len(), 1);
+    assert_eq!(told[0].dedupe_key.as_deref(), Some("resy|x|20:30"));
+}
+
+async fn flicker(world: &World, claim: Claim, secs: i64, present: bool) -> (Claim, usize) {
+    let seen: &[(&str, i64)] = if present { &[("x", 1)] } else { &[] };
+    let poll = Poll::of(&claim, secs).holding(&claim).sees(&claim, seen);
+    let poll = poll.tells_with(&claim, "drop", "x", Effect::Appeared, |event| {
+        event.quiet = Some(Span::secs(10));
+    });
+    let told = world.done(poll.clone()).await.events.len();
+    (after(&claim, &poll), told)
+}
+
+/// A slot that flickers every four seconds is told every twelve, not never.
+pub async fn quiet_time_is_not_extended_by_what_it_suppresses(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    let mut told = Vec::new();
+    for secs in [1, 5, 9, 13, 17, 21] {
+        let (seen, news) = flicker(&world, claim, secs, true).await;
+        told.push(news);
+        (claim, _) = flicker(&world, seen, secs + 2, false).await;
+    }
+    assert_eq!(told, [1, 0, 0, 1, 0, 0]);
+}
+
+/// Away for a moment is not away.
+pub async fn a_record_that_was_away_only_briefly_is_not_news(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    let mut told = Vec::new();
+    for (secs, present) in [(1, true), (2, false), (5, true), (6, false), (16, true)] {
+        let seen: &[(&str, i64)] = if present { &[("x", 1)] } else { &[] };
+        let poll = Poll::of(&claim, secs).holding(&claim).sees(&claim, seen);
+        let poll = poll.tells_with(&claim, "drop", "x", Effect::Appeared, |event| {
+            event.unseen_for = Some(Span::secs(10));
+        });
+        told.push(world.done(poll.clone()).await.events.len());
+        claim = after(&claim, &poll);
+    }
+    assert_eq!(told, [1, 0, 0, 0, 1], "never held, -, away for 3 s, -, away for 10 s");
+}
+
+/// Only an event that comes about starts a quiet time.
+pub async fn what_a_dedupe_key_leaves_out_claims_no_notice(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    let mut told = Vec::new();
+    for (n, subject, key) in [(1, "x", "one"), (2, "y", "one"), (3, "y", "two")] {
+        let poll = Poll::of(&claim, n).holding(&claim).with(|p| p.state.memory.version = n as u64);
+        let poll = poll.tells_with(&claim, "drop", subject, Effect::Any, |event| {
+            event.dedupe_key = Some(key.into());
+            event.quiet = Some(Span::hours(1));
+        });
+        told.push(world.done(poll.clone()).await.events.len());
+        claim = after(&claim, &poll);
+    }
+    assert_eq!(told, [1, 0, 1]);
+}
+
+/// Many commit at once while one reads along: what it has passed, it has seen.
+pub async fn readers_never_find_a_lower_number_later(backend: &dyn Backend) {
+    const WRITERS: usize = 8;
+    const POLLS: i64 = 20;
+    let keys: Vec<String> = (0..WRITERS).map(|n| format!("t{n}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let world = Arc::new(World::with(backend.open().await, &keys).await);
+    let finished = Arc::new(AtomicBool::new(false));
+    let tail = tokio::spawn({
+        let (world, finished) = (Arc::clone(&world), Arc::clone(&finished));
+        async move {
+            let mut seen: Vec<u64> = Vec::new();
+            loop {
+                let last_round = finished.load(Ordering::SeqCst);
+                let news = world.events(seen.last().copied().unwrap_or(0)).await;
+                seen.extend(news.iter().map(|event| event.seq));
+                if last_round && news.is_empty() {
+                    return seen;
+                }
+                tokio::task::yield_now().await;
+            }
+        }
+    });
+    let mut writers = Vec::new();
+    for mut claim in world.claim(0).await {
+        let world = Arc::clone(&world);
+        writers.push(tokio::spawn(async move {
+            for n in 1..=POLLS {
+                let poll = Poll::of(&claim, n).holding(&claim).with(|p| p.state.memory.version += 1);
+                let poll = poll.tells(&claim, "tick", "x", Effect::Any);
+                world.done(poll.clone()).await;
+                claim = after(&claim, &poll);
+            }
+        }));
+    }
+    for writer in writers {
+        writer.await.expect("writer");
+    }
+    finished.store(true, Ordering::SeqCst);
+    let seen = tail.await.expect("reader");
+    assert_eq!(seen.len(), WRITERS * POLLS as usize, "nothing was passed by");
+    assert!(seen.is_sorted());
+}
+
+/// Each filter leaves out what it says.
+pub async fn filters_choose(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b"]).await;
+    for claim in world.claim(0).await {
+        let poll = Poll::of(&claim, 1)
+            .tells(&claim, "drop", "x", Effect::Any)
+            .tells(&claim, "drop", "y", Effect::Any)
+            .tells(&claim, "bell", "x", Effect::Any);
+        world.done(poll).await;
+    }
+    let count = async |filter: EventFilter| world.store.events(0, &filter, 100).await.expect("events").len();
+    let of_type = |name: &str| EventFilter { event_type: Some(name.into()), ..EventFilter::default() };
+    assert_eq!(count(EventFilter::default()).await, 6);
+    assert_eq!(count(of_type("tables.drop")).await, 4);
+    assert_eq!(count(of_type("tables.")).await, 6, "a type that ends in a dot is a prefix");
+    assert_eq!(count(of_type("tables")).await, 0);
+    let subject = |subject: Fingerprint| EventFilter { subject: Some(subject), ..EventFilter::default() };
+    assert_eq!(count(subject(print("x"))).await, 4);
+    assert_eq!(count(EventFilter { target: Some("a".into()), ..subject(print("y")) }).await, 1);
+    assert_eq!(count(EventFilter { source: Some("other".into()), ..EventFilter::default() }).await, 0);
+    let page = world.store.events(0, &EventFilter::default(), 4).await.expect("events");
+    assert_eq!(
+        world.events(page[3].seq).await.len(),
+        2,
+        "the last number of a page is the next one's cursor"
+    );
+}

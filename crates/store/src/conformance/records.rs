@@ -1,0 +1,129 @@
+//! Records, who holds them, and their history.
+
+use super::Backend;
+use super::story::{Poll, SOURCE, STREAM, World, after, at, print};
+use crate::{CommitOutcome, Effect, Stamp};
+
+/// The life of a record: first seen once, changed when its content is, gone when nobody holds it.
+pub async fn a_record_appears_changes_and_vanishes(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let first = Poll::of(&claim, 1).holding(&claim).sees(&claim, &[("x", 100)]);
+    world.done(first.clone().tells(&claim, "new", "x", Effect::Appeared)).await;
+    let record = world.record("x").await.expect("stored");
+    assert_eq!((record.key.as_str(), record.holders, record.gone), ("x", 1, None));
+    assert_eq!((record.first_seen, record.last_changed), (at(1), at(1)));
+    assert_eq!(record.body["price"], 100);
+
+    let claim = after(&claim, &first);
+    let second = Poll::of(&claim, 2).holding(&claim).sees(&claim, &[("x", 90)]);
+    let told = second.clone().tells(&claim, "new", "x", Effect::Appeared).tells(
+        &claim,
+        "price",
+        "x",
+        Effect::Changed,
+    );
+    let done = world.done(told).await;
+    assert_eq!(done.events.iter().map(|e| e.rule.as_str()).collect::<Vec<_>>(), ["price"]);
+    let record = world.record("x").await.expect("stored");
+    assert_eq!((record.first_seen, record.last_changed), (at(1), at(2)));
+
+    let claim = after(&claim, &second);
+    let third = Poll::of(&claim, 3).holding(&claim).sees(&claim, &[]);
+    let done = world.done(third.clone().tells(&claim, "gone", "x", Effect::Vanished)).await;
+    assert_eq!(done.events.len(), 1);
+    let record = world.record("x").await.expect("still known");
+    assert_eq!((record.holders, record.gone), (0, Some(at(3))));
+
+    let claim = after(&claim, &third);
+    let fourth = Poll::of(&claim, 4).sees(&claim, &[("x", 90)]);
+    let done = world.done(fourth.tells(&claim, "new", "x", Effect::Appeared)).await;
+    assert_eq!(done.events.len(), 1, "it appeared again");
+    let record = world.record("x").await.expect("stored");
+    assert_eq!((record.holders, record.gone, record.first_seen), (1, None, at(1)));
+    assert_eq!(world.history_rows("x").await, 3, "100, 90, and 90 again after it had been gone");
+}
+
+/// Two targets see one slot: it appears once and vanishes when the second lets go.
+pub async fn a_shared_record_is_one_record(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["party-2", "party-4"]).await;
+    let claims = world.claim(0).await;
+    let mut told = Vec::new();
+    for claim in &claims {
+        let poll = Poll::of(claim, 1).sees(claim, &[("slot", 1)]);
+        told.push(world.done(poll.tells(claim, "drop", "slot", Effect::Appeared)).await.events.len());
+    }
+    assert_eq!(told, [1, 0], "told once");
+    assert_eq!(world.record("slot").await.expect("stored").holders, 2);
+    assert_eq!(world.history_rows("slot").await, 1, "one change, one row");
+
+    let claims = world.claim(11).await;
+    let mut told = Vec::new();
+    for claim in &claims {
+        let poll = Poll::of(claim, 12).sees(claim, &[]);
+        told.push(world.done(poll.tells(claim, "taken", "slot", Effect::Vanished)).await.events.len());
+    }
+    assert_eq!(told, [0, 1], "gone when nobody holds it");
+    assert_eq!(world.record("slot").await.expect("known").gone, Some(at(12)));
+}
+
+/// An answer that was asked for earlier does not bring back what is outdated.
+pub async fn the_newest_observation_of_a_shared_record_wins(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["party-2", "party-4"]).await;
+    let claims = world.claim(0).await;
+    let (slow, quick) = (&claims[0], &claims[1]);
+    world.done(Poll::of(quick, 10).sees(quick, &[("slot", 2)])).await;
+    let outdated = Poll::of(slow, 5).sees(slow, &[("slot", 1)]).tells(slow, "price", "slot", Effect::Changed);
+    assert_eq!(world.done(outdated).await.events, []);
+    let record = world.record("slot").await.expect("stored");
+    assert_eq!((record.body["price"].as_i64(), record.holders), (Some(2), 2), "older, but one more holder");
+    assert_eq!(world.history_rows("slot").await, 1);
+
+    let slow = world.claim(15).await.remove(0);
+    let caught_up =
+        Poll::of(&slow, 15).sees(&slow, &[("slot", 2)]).tells(&slow, "price", "slot", Effect::Changed);
+    assert_eq!(world.done(caught_up).await.events, [], "news to this target, but to nobody else");
+}
+
+/// The upstream's own points come with every answer; each is kept once.
+pub async fn upstream_history_is_written_once(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let first = Poll::of(&claim, 1).holding(&claim).sees(&claim, &[("x", 1)]).with(|p| p.history.clear());
+    world.done(first.clone().remembers("x", 7, Stamp::Upstream)).await;
+    let claim = after(&claim, &first);
+    let second = Poll::of(&claim, 2).with(|p| p.now = at(1)).remembers("x", 8, Stamp::Upstream);
+    let second = second.with(|p| p.now = at(2)).remembers("x", 9, Stamp::Upstream);
+    assert_eq!(world.done(second).await.history_rows, 1, "the one at second 1 is there already");
+    let rows = world.store.history(SOURCE, print("x"), Some(STREAM), 10).await.expect("history");
+    let seen: Vec<_> = rows.iter().map(|r| (r.at, r.values["price"].as_i64(), r.upstream)).collect();
+    assert_eq!(seen, [(at(1), Some(7), true), (at(2), Some(9), true)], "oldest first");
+    let newest = world.store.history(SOURCE, print("x"), None, 1).await.expect("history");
+    assert_eq!(newest[0].at, at(2), "a limit keeps the newest");
+    assert_eq!(world.store.history(SOURCE, print("x"), Some("other"), 9).await.expect("history"), []);
+}
+
+/// What a poll stamps itself counts only if the record is another than before.
+pub async fn observed_history_needs_a_real_change(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let first = Poll::of(&claim, 1).holding(&claim).sees(&claim, &[("x", 1)]);
+    assert_eq!(world.done(first.clone()).await.history_rows, 1);
+    let claim = after(&claim, &first);
+    let second = Poll::of(&claim, 2).sees(&claim, &[("x", 1)]).remembers("x", 1, Stamp::Observed);
+    assert_eq!(world.done(second).await.history_rows, 0);
+    assert_eq!(world.history_rows("x").await, 1);
+}
+
+/// No orphans from the start.
+pub async fn history_without_a_record_is_refused(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let poll = Poll::of(&claim, 1).sees(&claim, &[("x", 1)]).remembers("unheard of", 1, Stamp::Upstream);
+    assert!(matches!(world.commit(poll).await, CommitOutcome::Poisoned(_)));
+    assert!(world.record("x").await.is_none(), "the poll is refused whole");
+    assert!(
+        matches!(world.commit(Poll::of(&claim, 2)).await, CommitOutcome::Done(_)),
+        "and may be tried again"
+    );
+}

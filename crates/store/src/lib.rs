@@ -1,0 +1,118 @@
+//! Where polls become durable.
+//!
+//! [`Store`] is what the engine knows; [`sqlite`] is the embedded implementation. Every backend passes the same
+//! conformance suite (feature `conformance`) and behaves the same.
+//!
+//! **Invariants kept here:** one poll, one transaction; a stale fencing token is refused whole; an event exists
+//! once; sequence numbers are handed out in commit order. Nothing here knows a source, a cadence or HTTP.
+
+#[cfg(feature = "conformance")]
+pub mod conformance;
+mod error;
+mod model;
+pub mod sqlite;
+pub mod views;
+
+use async_trait::async_trait;
+use stakeout_core::adherence::Run;
+use stakeout_core::{Event, Fingerprint, Kind, Time};
+
+pub use error::StoreError;
+pub use model::*;
+pub use stakeout_core::judge::Effect;
+
+/// The result of asking a store.
+pub type Result<T> = std::result::Result<T, StoreError>;
+
+/// A durable memory of targets, records, history and events.
+#[async_trait]
+pub trait Store: Send + Sync + 'static {
+    /// Makes the SQL views of these kinds, replacing older ones. Also removes views of kinds no longer there.
+    async fn ensure_views(&self, kinds: &[Kind]) -> Result<()>;
+
+    /// Takes due and enabled targets under a lease, earliest first, then by priority. By index: the cost does not
+    /// grow with the number of targets that are not due.
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>>;
+
+    /// When the next target of these sources can be claimed.
+    async fn next_wake(&self, sources: &[String]) -> Result<Option<Time>>;
+
+    /// Commits polls, each whole or not at all, one outcome per poll in the same order. An error means that none
+    /// is in.
+    async fn commit(&self, polls: Vec<PollCommit>) -> Result<Vec<CommitOutcome>>;
+
+    /// Gives claims back untouched, as if they had never been made.
+    async fn release(&self, claims: &[(TargetId, u64)]) -> Result<()>;
+
+    /// Extends claims to `until`; answers those that were lost.
+    async fn renew(&self, claims: &[(TargetId, u64)], until: Time) -> Result<Vec<TargetId>>;
+
+    /// Makes `desired` the whole set of root targets of a source (those that no listing made). Writes only
+    /// differences and keeps a user's `enabled = false`.
+    async fn reconcile_roots(&self, source: &str, desired: &[Wanted], now: Time) -> Result<Reconciled>;
+
+    /// Switches a target on or off for good; listings do not undo it. A target switched on is due at `now`.
+    async fn set_enabled(&self, target: TargetId, enabled: bool, now: Time) -> Result<()>;
+
+    /// Makes a target due now, once.
+    async fn poll_now(&self, target: TargetId, now: Time) -> Result<()>;
+
+    /// Gives targets a new due time, because a setting changed; raises their plan version. Rows that are gone are
+    /// passed over.
+    async fn replan(&self, plans: &[(TargetId, Schedule)]) -> Result<()>;
+
+    /// Forgets a target's baseline: its next complete answer is a new one, without events.
+    async fn rebaseline(&self, target: TargetId) -> Result<()>;
+
+    /// Targets, by row.
+    async fn targets(&self, filter: &TargetFilter) -> Result<Vec<TargetRow>>;
+
+    /// One target by source and key.
+    async fn target(&self, source: &str, key: &str) -> Result<Option<TargetRow>>;
+
+    /// Stored records of a source by fingerprint; unknown ones are left out.
+    async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>>;
+
+    /// The history of a record, oldest first, at most `limit` newest rows; all streams or one.
+    async fn history(
+        &self,
+        source: &str,
+        record: Fingerprint,
+        stream: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<HistoryRow>>;
+
+    /// Events with a sequence number above `after`, in order.
+    async fn events(&self, after: u64, filter: &EventFilter, limit: u32) -> Result<Vec<Event>>;
+
+    /// The newest notable polls of a target, newest first.
+    async fn polls(&self, target: TargetId, limit: u32) -> Result<Vec<PollLog>>;
+
+    /// Finished stretches of regular polling of a target that touch the window, oldest first.
+    async fn runs(&self, target: TargetId, from: Time, to: Time) -> Result<Vec<Run>>;
+
+    /// All live settings.
+    async fn settings(&self) -> Result<Vec<(String, serde_json::Value)>>;
+
+    /// Sets a live setting; `None` removes it. The caller has validated it.
+    async fn set_setting(&self, key: &str, value: Option<serde_json::Value>, now: Time) -> Result<()>;
+
+    /// A published value.
+    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<serde_json::Value>>;
+
+    /// Deliveries of a sink that are due, in sequence order.
+    async fn deliveries(&self, sink: &str, now: Time, limit: u32) -> Result<Vec<Delivery>>;
+
+    /// Marks deliveries as made.
+    async fn delivered(&self, sink: &str, seqs: &[u64]) -> Result<()>;
+
+    /// Marks a delivery as failed; it is tried again at `retry`, or kept as dead when `None`.
+    async fn delivery_failed(&self, sink: &str, seq: u64, retry: Option<Time>, error: &str) -> Result<()>;
+
+    /// Removes at most `batch` rows that are older than the retention allows. Undelivered events stay, and so does
+    /// everything that something kept still refers to.
+    async fn prune(&self, retention: &Retention, now: Time, batch: u32) -> Result<Pruned>;
+
+    /// Numbers for people.
+    async fn stats(&self) -> Result<StoreStats>;
+}

@@ -1,0 +1,594 @@
+//! The words between engine and store: claims, commits, rows. No SQL here.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use stakeout_core::adherence::{Cause, Run};
+use stakeout_core::budget::RateEstimate;
+use stakeout_core::compare::Memory;
+use stakeout_core::judge::Effect;
+use stakeout_core::{
+    ContentHash, Event, EventId, Facts, Fingerprint, Last, Snapshot, Span, TargetSpec, Time,
+};
+
+/// A target's row. Never reused: a target that returns after its removal gets a new one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct TargetId(pub i64);
+
+impl fmt::Display for TargetId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+/// When a target is due, and why; the store's copy of the cadence's answer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// The next due time on the grid, without jitter; `None` means never.
+    pub due: Option<Time>,
+    /// The interval of that phase.
+    pub interval: Span,
+    /// The phase that the due time lies in.
+    pub phase: String,
+    /// Why then, for people.
+    pub reason: String,
+    /// How long the poll may wait behind more urgent ones.
+    pub slack: Span,
+}
+
+/// The validators of the last answer, offered back to the upstream.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Validators {
+    /// `ETag`, verbatim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
+    /// `Last-Modified`, verbatim.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_modified: Option<String>,
+}
+
+/// What a target remembers between polls, besides its snapshot. Stored as one JSON column.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TargetState {
+    /// What decides the cadence.
+    pub facts: Facts,
+    /// The last poll's grid time and outcome.
+    pub last: Last,
+    /// What the comparison remembers: baseline, version, doubt.
+    pub memory: Memory,
+    /// The newest `as_of` that was accepted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub as_of: Option<Time>,
+    /// For conditional requests.
+    pub validators: Validators,
+    /// The estimated rate of events, for adaptive cadence.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rate: Option<RateEstimate>,
+    /// Requests the last poll took.
+    pub cost: u32,
+    /// The stretch of regular polling that is going on.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+}
+
+/// A request for due targets.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// Who asks.
+    pub node: String,
+    /// Only targets of these sources.
+    pub sources: Vec<String>,
+    /// The engine's time; PostgreSQL uses the database's own for leases.
+    pub now: Time,
+    /// Targets due up to `now + ahead` are taken.
+    pub ahead: Span,
+    /// How long the claim holds beyond the due time (or `now`, if that is later).
+    pub lease: Span,
+    /// At most so many, over all sources.
+    pub limit: u32,
+}
+
+/// A target under a lease: only the holder of the fencing token may commit a poll of it.
+#[derive(Clone, Debug)]
+pub struct Claim {
+    /// The target's row.
+    pub target: TargetId,
+    /// Its source.
+    pub source: String,
+    /// What to poll.
+    pub spec: TargetSpec,
+    /// The commit sequence at the target's creation; part of every event id.
+    pub incarnation: u64,
+    /// The fencing token: rises with every claim.
+    pub fence: u64,
+    /// Until when the claim holds.
+    pub lease_until: Time,
+    /// Whether an earlier claim had run out: its request may still be on its way.
+    pub after_expired_lease: bool,
+    /// The number of the last committed poll.
+    pub poll_no: u64,
+    /// Raised by whoever changes the plan from outside: refocus, settings, disable, poll now.
+    pub plan_version: u64,
+    /// When it is due and why.
+    pub schedule: Schedule,
+    /// What it remembers.
+    pub state: TargetState,
+    /// What it held.
+    pub snapshot: Snapshot,
+}
+
+/// A record as a commit writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecordWrite {
+    /// The kind's full name.
+    pub kind: String,
+    /// Who.
+    pub fingerprint: Fingerprint,
+    /// The readable key.
+    pub key: String,
+    /// The record it hangs on.
+    pub parent: Option<Fingerprint>,
+    /// Its group; zero when none.
+    pub group: Fingerprint,
+    /// What it says now.
+    pub content: ContentHash,
+    /// When its own time is over.
+    pub ends: Option<Time>,
+    /// All fields as a JSON object.
+    pub body: String,
+    /// When it was seen: of several targets' views of a shared record the newest wins.
+    pub seen: Time,
+    /// Whether this target did not hold it before: it becomes one more holder.
+    pub added: bool,
+}
+
+/// A record that this target no longer holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// Who.
+    pub fingerprint: Fingerprint,
+    /// Whether its own time had passed: it ended, it was not taken away.
+    pub natural: bool,
+}
+
+/// Who stamped a history row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stamp {
+    /// The poll that saw it; written only if the record really changed by this commit.
+    Observed,
+    /// The upstream; written unless (record, stream, time) is there already.
+    Upstream,
+}
+
+/// A row of history as a commit writes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HistoryWrite {
+    /// The record.
+    pub fingerprint: Fingerprint,
+    /// The stream.
+    pub stream: String,
+    /// When.
+    pub at: Time,
+    /// The stream's fields as a JSON object.
+    pub values: String,
+    /// Who says so.
+    pub stamp: Stamp,
+}
+
+/// An event as a commit proposes it; it comes about only if its conditions hold.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EventWrite {
+    /// Its identity. The same id with other content is an error.
+    pub id: EventId,
+    /// The type name.
+    pub event_type: String,
+    /// The rule.
+    pub rule: String,
+    /// The record it is about.
+    pub subject: Fingerprint,
+    /// Its readable key.
+    pub subject_key: String,
+    /// When it was seen.
+    pub at: Time,
+    /// A readable key, unique when present: an event whose key exists is left out.
+    pub dedupe_key: Option<String>,
+    /// The payload, a JSON object.
+    pub data: serde_json::Value,
+    /// What must have happened to the subject.
+    pub requires: Effect,
+    /// No event if (rule, subject) had one less than this ago; the suppressed one does not count as one.
+    pub quiet: Option<Span>,
+    /// With `Appeared`: no event if the record was last held less than this ago.
+    pub unseen_for: Option<Span>,
+}
+
+/// A target that a listing wants, with the due time it gets if it is new.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Wanted {
+    /// The target.
+    pub spec: TargetSpec,
+    /// When it is first due.
+    pub schedule: Schedule,
+}
+
+/// Changes to the set of targets. Only differences are in here.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Reconcile {
+    /// Create, or update what a listing may change: never the user's `enabled`. When the start time of an
+    /// existing target moved, it is also re-planned to the given schedule.
+    pub upserts: Vec<Wanted>,
+    /// Remove: the target, its snapshot and its hold on records. Events and history stay.
+    pub retire: Vec<String>,
+}
+
+/// A change of another target's plan (the focus moved). Raises its `plan_version`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Replan {
+    /// The other target's key, in the same source.
+    pub key: String,
+    /// Its new due time.
+    pub schedule: Schedule,
+    /// Its new priority.
+    pub priority: u8,
+    /// Whether it has the focus now.
+    pub focused: bool,
+}
+
+/// A published value, written only if it differs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KvWrite {
+    /// `race`
+    pub namespace: String,
+    /// `currentOrder`
+    pub key: String,
+    /// Any JSON.
+    pub value: serde_json::Value,
+}
+
+/// How a poll ended, as one word in the row and in the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PollOutcome {
+    /// It saw what it had seen before.
+    Unchanged,
+    /// It saw something new.
+    Changed,
+    /// It set a baseline: everything is stored, nothing is told.
+    Baseline,
+    /// It saw only a part; what it saw counts, absence does not.
+    Partial,
+    /// It was too bad to be true; it counts when a second poll agrees.
+    Doubted,
+    /// It was older than what is known, and dropped.
+    Stale,
+    /// It failed.
+    Failed,
+}
+
+impl PollOutcome {
+    /// The word in SQL, logs and metrics.
+    pub fn name(self) -> &'static str {
+        match self {
+            PollOutcome::Unchanged => "unchanged",
+            PollOutcome::Changed => "changed",
+            PollOutcome::Baseline => "baseline",
+            PollOutcome::Partial => "partial",
+            PollOutcome::Doubted => "doubted",
+            PollOutcome::Stale => "stale",
+            PollOutcome::Failed => "failed",
+        }
+    }
+
+    /// The inverse of `name`.
+    pub fn parse(name: &str) -> Option<PollOutcome> {
+        use PollOutcome::{Baseline, Changed, Doubted, Failed, Partial, Stale, Unchanged};
+        [Unchanged, Changed, Baseline, Partial, Doubted, Stale, Failed].into_iter().find(|o| o.name() == name)
+    }
+}
+
+/// A line of the poll log: only notable polls have one (changed, late, missed, failed…).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct PollLog {
+    /// The poll's number.
+    pub poll_no: u64,
+    /// When it was due, jitter included.
+    pub due: Time,
+    /// When the first request was handed to the socket.
+    pub sent: Time,
+    /// When the last answer was whole.
+    pub ended: Time,
+    /// The phase it belonged to.
+    pub phase: String,
+    /// How it ended.
+    pub outcome: PollOutcome,
+    /// Why it was late, if it was.
+    pub late: Option<Cause>,
+    /// How many due polls before it were missed.
+    pub missed: u64,
+    /// Why they were missed.
+    pub missed_cause: Option<Cause>,
+    /// Requests made.
+    pub requests: u32,
+    /// Body bytes read.
+    pub bytes: u64,
+    /// Records added, changed, removed.
+    pub changes: u32,
+    /// Events proposed.
+    pub events: u32,
+    /// The failure's class.
+    pub error_class: Option<String>,
+    /// The failure in words, warnings otherwise; no secrets.
+    pub detail: Option<String>,
+}
+
+/// A body that could not be understood, kept for diagnosis: the newest per target, size-capped, no secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was received.
+    pub at: Time,
+    /// Why it was kept.
+    pub reason: String,
+    /// Its content type.
+    pub content_type: Option<String>,
+    /// The beginning of the body.
+    pub body: Vec<u8>,
+}
+
+/// One poll, committed whole or not at all.
+#[derive(Clone, Debug)]
+pub struct PollCommit {
+    /// The target.
+    pub target: TargetId,
+    /// Its source.
+    pub source: String,
+    /// The claim's fencing token.
+    pub fence: u64,
+    /// One more than the last committed poll of this target.
+    pub poll_no: u64,
+    /// The plan version that `schedule` was computed from.
+    pub plan_version: u64,
+    /// The engine's time of the commit.
+    pub now: Time,
+    /// The next due time; the row's own wins if its plan version moved.
+    pub schedule: Schedule,
+    /// Keep the claim until then; `None` gives it back.
+    pub hold_until: Option<Time>,
+    /// How the poll ended.
+    pub outcome: PollOutcome,
+    /// The failure in words.
+    pub error: Option<String>,
+    /// What the target remembers from now on.
+    pub state: TargetState,
+    /// The new snapshot, when it differs.
+    pub snapshot: Option<Snapshot>,
+    /// Records added or changed, in fingerprint order.
+    pub records: Vec<RecordWrite>,
+    /// Records no longer held, in fingerprint order.
+    pub releases: Vec<Release>,
+    /// History rows.
+    pub history: Vec<HistoryWrite>,
+    /// Events, if their conditions hold.
+    pub events: Vec<EventWrite>,
+    /// The sinks that each event is to be delivered to.
+    pub sinks: Vec<String>,
+    /// Changes to the set of targets.
+    pub reconcile: Option<Reconcile>,
+    /// Changes to other targets' plans.
+    pub replans: Vec<Replan>,
+    /// Published values.
+    pub kv: Vec<KvWrite>,
+    /// The poll log's line, if it is notable.
+    pub log: Option<PollLog>,
+    /// A stretch of regular polling that this poll ended.
+    pub finished_run: Option<Run>,
+    /// A body to keep for diagnosis.
+    pub sample: Option<Sample>,
+}
+
+/// What became of a poll's commit.
+#[derive(Clone, Debug, PartialEq)]
+pub enum CommitOutcome {
+    /// It is in.
+    Done(Done),
+    /// This very poll was in already.
+    AlreadyDone,
+    /// The claim was lost, or the target is gone: nothing was written.
+    Stale,
+    /// A later poll of the same claim was in already: nothing was written.
+    Older,
+    /// The store refused this poll alone, for this reason: nothing was written.
+    Poisoned(String),
+}
+
+/// What a commit brought about.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Done {
+    /// The events that came about, in sequence order.
+    pub events: Vec<Event>,
+    /// The schedule in force: the commit's own, or the row's if its plan version had moved.
+    pub schedule: Schedule,
+    /// The row's plan version.
+    pub plan_version: u64,
+    /// Whether the row may be polled at all.
+    pub enabled: bool,
+    /// Whether the claim goes on as asked. It is given back in spite of `hold_until` when the target is switched off
+    /// or its plan version moved: then what the holder has in memory (parameters, focus, baseline) is out of date,
+    /// and whoever claims it next reads the row anew.
+    pub held: bool,
+    /// Targets that were created or re-planned on the side: somebody may have to claim them sooner.
+    pub touched: Vec<TargetId>,
+    /// History rows written.
+    pub history_rows: u32,
+    /// Published values that changed.
+    pub kv_changed: Vec<(String, String)>,
+}
+
+/// What a reconcile did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Targets created.
+    pub created: u32,
+    /// Targets changed.
+    pub updated: u32,
+    /// Targets removed.
+    pub retired: u32,
+}
+
+/// A target as people see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetRow {
+    /// The row.
+    pub id: TargetId,
+    /// Its source.
+    pub source: String,
+    /// What is polled.
+    pub spec: TargetSpec,
+    /// The commit sequence at its creation.
+    pub incarnation: u64,
+    /// The target whose listing made it; `None` for a root.
+    pub listed_by: Option<TargetId>,
+    /// The user's switch.
+    pub enabled: bool,
+    /// When it is due and why.
+    pub schedule: Schedule,
+    /// Who holds it, and until when.
+    pub owner: Option<String>,
+    /// Until when the claim holds.
+    pub lease_until: Option<Time>,
+    /// The number of the last committed poll.
+    pub poll_no: u64,
+    /// The plan version.
+    pub plan_version: u64,
+    /// How the last poll ended; `None` before the first.
+    pub last_outcome: Option<PollOutcome>,
+    /// When it was committed.
+    pub last_polled: Option<Time>,
+    /// When something last changed.
+    pub last_changed: Option<Time>,
+    /// The last failure in words, until a poll succeeds.
+    pub last_error: Option<String>,
+    /// What it remembers.
+    pub state: TargetState,
+    /// How many records it holds.
+    pub records: u64,
+}
+
+/// Which targets to list.
+#[derive(Clone, Debug, Default)]
+pub struct TargetFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only those that this target's listing made.
+    pub listed_by: Option<TargetId>,
+    /// Only keys that contain this.
+    pub key_contains: Option<String>,
+    /// Continue after this row.
+    pub after: Option<TargetId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Which events to list.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only of this type, or of types beginning with it when it ends in `.`.
+    pub event_type: Option<String>,
+    /// Only about this record.
+    pub subject: Option<Fingerprint>,
+    /// Only of this target.
+    pub target: Option<String>,
+}
+
+/// A record as stored.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoredRecord {
+    /// The kind's full name.
+    pub kind: String,
+    /// Who.
+    pub fingerprint: Fingerprint,
+    /// The readable key.
+    pub key: String,
+    /// The record it hangs on.
+    pub parent: Option<Fingerprint>,
+    /// Its group.
+    pub group: Fingerprint,
+    /// The hash of its tracked fields.
+    pub content: ContentHash,
+    /// All fields.
+    pub body: serde_json::Value,
+    /// How many targets hold it.
+    pub holders: u32,
+    /// When it was first seen; never overwritten.
+    pub first_seen: Time,
+    /// When it last changed.
+    pub last_changed: Time,
+    /// When the last holder let go; `None` while somebody holds it.
+    pub gone: Option<Time>,
+}
+
+/// A row of history as stored.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HistoryRow {
+    /// When.
+    pub at: Time,
+    /// The stream.
+    pub stream: String,
+    /// The stream's fields.
+    pub values: serde_json::Value,
+    /// Whether the upstream stamped it.
+    pub upstream: bool,
+}
+
+/// An event on its way to a sink.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    /// The event.
+    pub event: Event,
+    /// How often it was tried before.
+    pub attempts: u32,
+}
+
+/// How long things are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Delivered events.
+    pub events: Span,
+    /// History rows.
+    pub history: Span,
+    /// Poll log and finished runs.
+    pub polls: Span,
+    /// Records nobody holds, once their history is gone.
+    pub gone_records: Span,
+}
+
+/// What a pruning step removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Rows removed, all tables.
+    pub rows: u64,
+    /// Whether there is more: call again.
+    pub more: bool,
+}
+
+/// Numbers for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StoreStats {
+    /// Targets.
+    pub targets: u64,
+    /// Records somebody holds.
+    pub records: u64,
+    /// Events in the log.
+    pub events: u64,
+    /// History rows.
+    pub history: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// The newest sequence number.
+    pub seq: u64,
+    /// The oldest event's sequence number still in the log; `seq + 1` when there is none.
+    pub oldest_seq: u64,
+}

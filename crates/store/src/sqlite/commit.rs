@@ -1,0 +1,315 @@
+//! One poll becomes durable: everything it brings, or nothing.
+//!
+//! Order per target is (fencing token, poll number), never a clock. A poll that saw nothing new is one `UPDATE` of
+//! one row, and touches no index as long as its lease stays.
+
+use rusqlite::{Connection, OptionalExtension, named_params, params};
+use stakeout_core::Time;
+use stakeout_core::adherence::Cause;
+
+use super::fault::Work;
+use super::records::Effects;
+use super::writer::Tx;
+use super::{events, history, reconcile, records, rows};
+use crate::{CommitOutcome, Done, PollCommit, Schedule};
+
+/// Whether losing this poll with the power would lose more than a due time or a line of the log.
+pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
+    poll.snapshot.is_some()
+        || !poll.records.is_empty()
+        || !poll.releases.is_empty()
+        || !poll.history.is_empty()
+        || !poll.events.is_empty()
+        || poll.reconcile.is_some()
+        || !poll.replans.is_empty()
+        || !poll.kv.is_empty()
+}
+
+/// Commits one poll. A fault that is this poll's own is its outcome; any other ends the transaction.
+pub(super) fn commit_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
+    let diagnostics = poll.log.is_some() || poll.finished_run.is_some() || poll.sample.is_some();
+    let result = if must_be_synced(poll) || diagnostics {
+        tx.savepoint(|tx| write_poll(tx, poll))
+    } else {
+        // A single statement is all or nothing by itself.
+        reschedule(tx.conn, poll)
+    };
+    result.or_else(|fault| fault.into_outcome())
+}
+
+/// What a commit must know of its target's row.
+pub(super) struct TargetNow {
+    pub(super) id: i64,
+    pub(super) source_id: i64,
+    pub(super) key: String,
+    fence: u64,
+    poll_no: u64,
+    plan_version: u64,
+    enabled: bool,
+    held: bool,
+    schedule: Schedule,
+    focused: bool,
+    rebaseline: bool,
+}
+
+fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL AS held,
+                due_us, interval_us, phase, reason, slack_us, focused, rebaseline
+         FROM targets WHERE id = ?1",
+    )?;
+    let found = statement.query_row([poll.target.0], |row| {
+        Ok(TargetNow {
+            id: row.get("id")?,
+            source_id: row.get("source_id")?,
+            key: row.get("key")?,
+            fence: rows::number(row, "fence")?,
+            poll_no: rows::number(row, "poll_no")?,
+            plan_version: rows::number(row, "plan_version")?,
+            enabled: row.get("enabled")?,
+            held: row.get("held")?,
+            schedule: rows::schedule(row)?,
+            focused: row.get("focused")?,
+            rebaseline: row.get("rebaseline")?,
+        })
+    });
+    Ok(found.optional()?)
+}
+
+/// Whether this poll may be written at all; if not, its outcome.
+fn admit(conn: &Connection, poll: &PollCommit) -> Work<Result<TargetNow, CommitOutcome>> {
+    Ok(match target_now(conn, poll)? {
+        None => Err(CommitOutcome::Stale),
+        Some(row) if row.fence != poll.fence => Err(CommitOutcome::Stale),
+        Some(row) if row.poll_no == poll.poll_no => Err(CommitOutcome::AlreadyDone),
+        Some(row) if row.poll_no > poll.poll_no => Err(CommitOutcome::Older),
+        // The claim was given back: its token is still the newest, but nobody may use it.
+        Some(row) if !row.held => Err(CommitOutcome::Stale),
+        Some(row) => Ok(row),
+    })
+}
+
+fn reschedule(conn: &Connection, poll: &PollCommit) -> Work<CommitOutcome> {
+    if poll.hold_until.is_some() && keep_place(conn, poll)? {
+        let schedule = poll.schedule.clone();
+        let plan_version = poll.plan_version;
+        let done = Done { schedule, plan_version, enabled: true, held: true, ..Done::default() };
+        return Ok(CommitOutcome::Done(done));
+    }
+    let row = match admit(conn, poll)? {
+        Ok(row) => row,
+        Err(outcome) => return Ok(outcome),
+    };
+    let mut done = Done::default();
+    write_target(conn, poll, row, &mut done)?;
+    Ok(CommitOutcome::Done(done))
+}
+
+const KEEP_PLACE: &str = "
+    UPDATE targets SET due_us = :due, interval_us = :interval, phase = :phase, reason = :reason,
+        slack_us = :slack, lease_until_us = :lease, poll_no = :poll_no, last_polled_us = :now,
+        last_outcome = :outcome, last_error = :error, state = :state, focused = :focused, rebaseline = 0
+    WHERE id = :id AND fence = :fence AND poll_no < :poll_no AND plan_version = :plan_version
+        AND enabled AND owner IS NOT NULL AND wake_us = :wake";
+
+/// The commonest commit: the lease stays as it was and nobody interfered, so neither the wake time nor the owner
+/// changes and no index is touched. Answers whether it applied.
+fn keep_place(conn: &Connection, poll: &PollCommit) -> Work<bool> {
+    let mut statement = conn.prepare_cached(KEEP_PLACE)?;
+    let changed = statement.execute(named_params! {
+        ":due": rows::us(poll.schedule.due),
+        ":interval": poll.schedule.interval.as_us(),
+        ":phase": poll.schedule.phase,
+        ":reason": poll.schedule.reason,
+        ":slack": poll.schedule.slack.as_us(),
+        ":lease": rows::us(poll.hold_until),
+        ":poll_no": poll.poll_no as i64,
+        ":now": poll.now.us(),
+        ":outcome": poll.outcome.name(),
+        ":error": poll.error,
+        ":state": serde_json::to_string(&poll.state)?,
+        ":focused": poll.state.facts.focused,
+        ":id": poll.target.0,
+        ":fence": poll.fence as i64,
+        ":plan_version": poll.plan_version as i64,
+        ":wake": wake(poll.hold_until, &poll.schedule),
+    })?;
+    Ok(changed == 1)
+}
+
+/// When an enabled row can next be claimed.
+fn wake(hold: Option<Time>, schedule: &Schedule) -> Option<i64> {
+    let due = schedule.due?;
+    Some(hold.map_or(due, |until| until.max(due)).us())
+}
+
+fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
+    let row = match admit(tx.conn, poll)? {
+        Ok(row) => row,
+        Err(outcome) => return Ok(outcome),
+    };
+    let mut done = Done::default();
+    let mut effects = Effects::default();
+    records::write(tx.conn, row.source_id, poll, &mut effects)?;
+    done.history_rows = history::write(tx.conn, row.source_id, &poll.history, &effects)?;
+    done.events = events::write(tx, &row, poll, &effects)?;
+    if let Some(changes) = &poll.reconcile {
+        reconcile::from_listing(tx, &row, changes, poll.now, &mut done.touched)?;
+    }
+    for replan in &poll.replans {
+        done.touched.extend(reconcile::replan(tx.conn, row.source_id, replan)?);
+    }
+    write_kv(tx.conn, poll, &mut done)?;
+    write_snapshot(tx.conn, poll)?;
+    write_diagnostics(tx.conn, poll)?;
+    // A listing may have re-planned its own target.
+    let row = if done.touched.contains(&poll.target) {
+        target_now(tx.conn, poll)?.ok_or(rusqlite::Error::QueryReturnedNoRows)?
+    } else {
+        row
+    };
+    write_target(tx.conn, poll, row, &mut done)?;
+    Ok(CommitOutcome::Done(done))
+}
+
+fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut Done) -> Work<()> {
+    let own = row.plan_version == poll.plan_version;
+    done.schedule = if own { poll.schedule.clone() } else { row.schedule };
+    done.plan_version = row.plan_version;
+    done.enabled = row.enabled;
+    // Nobody polls a disabled target, and a holder whose plan was changed from outside has to read the row anew.
+    let hold = poll.hold_until.filter(|_| row.enabled && own);
+    done.held = hold.is_some();
+    let schedule = &done.schedule;
+    let mut statement = conn.prepare_cached(
+        "UPDATE targets SET due_us = :due, interval_us = :interval, phase = :phase, reason = :reason,
+             slack_us = :slack, lease_until_us = :lease, owner = CASE WHEN :lease IS NOT NULL THEN owner END,
+             wake_us = :wake, poll_no = :poll_no, last_polled_us = :now,
+             last_changed_us = CASE WHEN :changed THEN :now ELSE last_changed_us END,
+             last_outcome = :outcome, last_error = :error, state = :state, focused = :focused,
+             rebaseline = :rebaseline
+         WHERE id = :id",
+    )?;
+    statement.execute(named_params! {
+        ":due": rows::us(schedule.due),
+        ":interval": schedule.interval.as_us(),
+        ":phase": schedule.phase,
+        ":reason": schedule.reason,
+        ":slack": schedule.slack.as_us(),
+        ":lease": rows::us(hold),
+        ":wake": if row.enabled { wake(hold, schedule) } else { None },
+        ":poll_no": poll.poll_no as i64,
+        ":now": poll.now.us(),
+        ":changed": poll.snapshot.is_some(),
+        ":outcome": poll.outcome.name(),
+        ":error": poll.error,
+        ":state": serde_json::to_string(&poll.state)?,
+        ":focused": if own { poll.state.facts.focused } else { row.focused },
+        ":rebaseline": !own && row.rebaseline,
+        ":id": row.id,
+    })?;
+    Ok(())
+}
+
+fn write_snapshot(conn: &Connection, poll: &PollCommit) -> Work<()> {
+    let Some(snapshot) = &poll.snapshot else { return Ok(()) };
+    conn.prepare_cached(
+        "INSERT INTO snapshots (target_id, version, records, body) VALUES (?1, ?2, ?3, ?4)
+         ON CONFLICT DO UPDATE SET version = excluded.version, records = excluded.records, body = excluded.body",
+    )?
+    .execute(params![
+        poll.target.0,
+        poll.state.memory.version as i64,
+        snapshot.len() as i64,
+        snapshot.to_bytes()
+    ])?;
+    Ok(())
+}
+
+fn write_kv(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<()> {
+    for kv in &poll.kv {
+        let changed = conn
+            .prepare_cached(
+                "INSERT INTO kv (namespace, key, value, updated_us) VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us
+                 WHERE value <> excluded.value",
+            )?
+            .execute(params![kv.namespace, kv.key, kv.value.to_string(), poll.now.us()])?;
+        if changed > 0 {
+            done.kv_changed.push((kv.namespace.clone(), kv.key.clone()));
+        }
+    }
+    Ok(())
+}
+
+/// The log's line, a finished run, a sample of what was not understood.
+fn write_diagnostics(conn: &Connection, poll: &PollCommit) -> Work<()> {
+    if let Some(log) = &poll.log {
+        conn.prepare_cached(
+            "INSERT INTO polls (target_id, poll_no, due_us, sent_us, ended_us, phase, outcome, late, missed,
+                 missed_cause, requests, bytes, changes, events, error_class, detail)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16)",
+        )?
+        .execute(params![
+            poll.target.0,
+            log.poll_no as i64,
+            log.due.us(),
+            log.sent.us(),
+            log.ended.us(),
+            log.phase,
+            log.outcome.name(),
+            log.late.map(Cause::name),
+            log.missed as i64,
+            log.missed_cause.map(Cause::name),
+            log.requests,
+            log.bytes as i64,
+            log.changes,
+            log.events,
+            log.error_class,
+            log.detail,
+        ])?;
+    }
+    if let Some(run) = &poll.finished_run {
+        conn.prepare_cached("INSERT INTO runs (target_id, from_us, to_us, body) VALUES (?1, ?2, ?3, ?4)")?
+            .execute(params![poll.target.0, run.from.us(), run.to.us(), serde_json::to_string(run)?])?;
+    }
+    if let Some(sample) = &poll.sample {
+        conn.prepare_cached(
+            "INSERT OR REPLACE INTO samples (target_id, at_us, reason, content_type, body)
+             VALUES (?1, ?2, ?3, ?4, ?5)",
+        )?
+        .execute(params![
+            poll.target.0,
+            sample.at.us(),
+            sample.reason,
+            sample.content_type,
+            sample.body
+        ])?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connect;
+    use super::*;
+
+    /// What SQLite does, opcode by opcode: an index that is written shows as an insertion into it.
+    #[test]
+    fn a_poll_that_keeps_its_place_writes_no_index() {
+        let conn = connect::memory().expect("opens");
+        let mut statement = conn.prepare(&format!("EXPLAIN {KEEP_PLACE}")).expect("a statement");
+        for n in 1..=statement.parameter_count() {
+            statement.raw_bind_parameter(n, 1).expect("binds");
+        }
+        let mut rows = statement.raw_query();
+        let mut written = Vec::new();
+        while let Some(row) = rows.next().expect("row") {
+            let opcode: String = row.get("opcode").expect("text");
+            if opcode == "Insert" || opcode.starts_with("Idx") {
+                written.push(opcode);
+            }
+        }
+        assert_eq!(written, ["Insert"], "one row of the table, nothing else");
+    }
+}

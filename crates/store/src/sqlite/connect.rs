@@ -1,0 +1,95 @@
+//! Opening a database: its settings, its schema version, and what can be wrong with it.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+use super::fault::from_sqlite;
+use crate::{Result, StoreError};
+
+/// Append-only: the schema version is the length of this list, so a step that was ever released never changes.
+const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_begin.sql")];
+
+/// `stak`, so that `file` and we know whose database it is.
+const APPLICATION_ID: i32 = 0x7374_616b;
+
+/// Checkpoints keep the log near 1,000 pages; after a burst it is cut back to this.
+const WAL_BYTES_MAX: i64 = 64 << 20;
+
+const STATEMENTS_CACHED: usize = 128;
+
+/// The connection that writes, with the schema brought up to date.
+pub(super) fn writer(path: &Path, max_page_count: Option<u32>) -> Result<Connection> {
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let say = |e: rusqlite::Error| from_sqlite(&e, path, "open the database");
+    let mut conn = Connection::open_with_flags(path, flags).map_err(say)?;
+    let found = check_identity(&conn, path)?;
+    conn.pragma_update(None, "journal_mode", "WAL").map_err(say)?;
+    conn.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX).map_err(say)?;
+    conn.pragma_update(None, "cache_size", -32_000).map_err(say)?;
+    conn.pragma_update(None, "synchronous", "FULL").map_err(say)?;
+    if let Some(pages) = max_page_count {
+        conn.pragma_update(None, "max_page_count", pages).map_err(say)?;
+    }
+    prepare(&mut conn, found).map_err(say)?;
+    Ok(conn)
+}
+
+/// A database that lives and dies with its only connection.
+pub(super) fn memory() -> Result<Connection> {
+    let say = |e: rusqlite::Error| from_sqlite(&e, Path::new(":memory:"), "open a database in memory");
+    let mut conn = Connection::open_in_memory().map_err(say)?;
+    prepare(&mut conn, 0).map_err(say)?;
+    Ok(conn)
+}
+
+/// A connection that only reads.
+pub(super) fn reader(path: &Path) -> Result<Connection> {
+    if !path.exists() {
+        return Err(StoreError::Missing { path: path.to_owned() });
+    }
+    let say = |e: rusqlite::Error| from_sqlite(&e, path, "open the database for reading");
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let conn = Connection::open_with_flags(path, flags).map_err(say)?;
+    conn.busy_timeout(std::time::Duration::from_secs(5)).map_err(say)?;
+    if check_identity(&conn, path)? == 0 {
+        return Err(StoreError::Missing { path: path.to_owned() });
+    }
+    conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    Ok(conn)
+}
+
+/// The schema version, if this is a database of ours that we understand. An empty file is version 0.
+fn check_identity(conn: &Connection, path: &Path) -> Result<u32> {
+    let say = |e: rusqlite::Error| from_sqlite(&e, path, "read the database's header");
+    let number = |name: &str| conn.pragma_query_value(None, name, |row| row.get::<_, i64>(0)).map_err(say);
+    let (application, found) = (number("application_id")?, number("user_version")? as u32);
+    // Reads the schema, so a damaged first page is noticed now and not in the middle of the night.
+    let tables: i64 =
+        conn.query_row("SELECT count(*) FROM sqlite_schema", [], |row| row.get(0)).map_err(say)?;
+    if application != i64::from(APPLICATION_ID) && (application != 0 || tables > 0) {
+        let message = "another program's database".to_owned();
+        return Err(StoreError::Corrupt { path: path.to_owned(), message });
+    }
+    let known = MIGRATIONS.len() as u32;
+    if found > known {
+        return Err(StoreError::TooNew { found, known });
+    }
+    Ok(found)
+}
+
+fn prepare(conn: &mut Connection, found: u32) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    let steps = &MIGRATIONS[(found as usize).min(MIGRATIONS.len())..];
+    if steps.is_empty() {
+        return Ok(());
+    }
+    let transaction = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    for step in steps {
+        transaction.execute_batch(step)?;
+    }
+    transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
+    transaction.pragma_update(None, "user_version", MIGRATIONS.len() as u32)?;
+    transaction.commit()
+}

@@ -1,0 +1,160 @@
+//! Events: proposed by polls, brought about here, each once.
+
+use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use stakeout_core::Event;
+
+use super::commit::TargetNow;
+use super::fault::{Fault, Work};
+use super::records::{Effects, Happened};
+use super::rows;
+use super::writer::Tx;
+use crate::{Effect, EventWrite, PollCommit};
+
+/// Writes the events whose conditions hold and their deliveries; answers them in sequence order.
+pub(super) fn write(
+    tx: &mut Tx<'_>,
+    target: &TargetNow,
+    poll: &PollCommit,
+    effects: &Effects,
+) -> Work<Vec<Event>> {
+    let mut told = Vec::new();
+    for event in &poll.events {
+        let happened = effects.get(&event.subject).copied().unwrap_or_default();
+        let comes_about = holds(event, happened)
+            && !is_known(tx.conn, target, poll, event)?
+            && !is_duplicate(tx.conn, event)?
+            && claim_notice(tx.conn, target.source_id, event)?;
+        if comes_about {
+            told.push(insert(tx, target, poll, event)?);
+        }
+    }
+    Ok(told)
+}
+
+/// Whether what the event requires has happened to its subject.
+fn holds(event: &EventWrite, happened: Happened) -> bool {
+    let required = match event.requires {
+        Effect::Any => true,
+        Effect::Appeared => happened.appeared,
+        Effect::Changed => happened.changed,
+        Effect::Vanished => happened.vanished,
+    };
+    let unseen_long_enough = match (event.unseen_for, happened.gone_before) {
+        (Some(span), Some(gone)) => event.at - gone >= span,
+        _ => true,
+    };
+    required && unseen_long_enough
+}
+
+/// Whether this very event is in the log; the same identity with other content is a mistake.
+fn is_known(conn: &Connection, target: &TargetNow, poll: &PollCommit, event: &EventWrite) -> Work<bool> {
+    let mut statement = conn.prepare_cached(
+        "SELECT source_id = :source AND target = :target AND type = :type AND rule = :rule AND subject = :subject
+             AND subject_key = :subject_key AND dedupe_key IS :dedupe_key AND data = :data
+         FROM events WHERE id = :id",
+    )?;
+    let arguments = named_params! {
+        ":source": target.source_id,
+        ":target": target.key,
+        ":type": event.event_type,
+        ":rule": event.rule,
+        ":subject": event.subject.to_bytes(),
+        ":subject_key": event.subject_key,
+        ":dedupe_key": event.dedupe_key,
+        ":data": event.data.to_string(),
+        ":id": event.id.to_bytes(),
+    };
+    match statement.query_row(arguments, |row| row.get::<_, bool>(0)).optional()? {
+        None => Ok(false),
+        Some(true) => Ok(true),
+        Some(false) => Err(Fault::Poison(format!(
+            "event {} of {}/{} exists with other content",
+            event.id, poll.source, target.key
+        ))),
+    }
+}
+
+fn is_duplicate(conn: &Connection, event: &EventWrite) -> Work<bool> {
+    let Some(key) = &event.dedupe_key else { return Ok(false) };
+    Ok(conn.prepare_cached("SELECT 1 FROM events WHERE dedupe_key = ?1")?.exists([key])?)
+}
+
+/// Takes the right to tell this rule's event about this record; refused within the quiet time of the last one.
+/// What is refused leaves no trace, so it does not extend the quiet time.
+fn claim_notice(conn: &Connection, source_id: i64, event: &EventWrite) -> Work<bool> {
+    let Some(quiet) = event.quiet else { return Ok(true) };
+    let mut statement = conn.prepare_cached(
+        "INSERT INTO notices (source_id, rule, fingerprint, at_us, until_us) VALUES (?1, ?2, ?3, ?4, ?4 + ?5)
+         ON CONFLICT DO UPDATE SET at_us = excluded.at_us, until_us = excluded.until_us
+             WHERE notices.at_us <= excluded.at_us - ?5",
+    )?;
+    let changed = statement.execute(params![
+        source_id,
+        event.rule,
+        event.subject.to_bytes(),
+        event.at.us(),
+        quiet.as_us()
+    ])?;
+    Ok(changed > 0)
+}
+
+fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventWrite) -> Work<Event> {
+    let seq = tx.next_seq();
+    tx.conn
+        .prepare_cached(
+            "INSERT INTO events (seq, id, type, source_id, target, rule, subject, subject_key, at_us, dedupe_key,
+                 data)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11)",
+        )?
+        .execute(params![
+            seq as i64,
+            event.id.to_bytes(),
+            event.event_type,
+            target.source_id,
+            target.key,
+            event.rule,
+            event.subject.to_bytes(),
+            event.subject_key,
+            event.at.us(),
+            event.dedupe_key,
+            event.data.to_string(),
+        ])?;
+    for sink in &poll.sinks {
+        tx.conn
+            .prepare_cached("INSERT INTO deliveries (sink, seq) VALUES (?1, ?2)")?
+            .execute(params![sink, seq as i64])?;
+    }
+    Ok(Event {
+        seq,
+        id: event.id,
+        event_type: event.event_type.clone(),
+        source: poll.source.clone(),
+        target: target.key.clone(),
+        rule: event.rule.clone(),
+        subject: event.subject,
+        subject_key: event.subject_key.clone(),
+        at: event.at,
+        dedupe_key: event.dedupe_key.clone(),
+        data: event.data.clone(),
+    })
+}
+
+/// The columns that [`read`] needs, from `events JOIN sources`.
+pub(super) const COLUMNS: &str = "events.seq, events.id, events.type, sources.name AS source, events.target,
+    events.rule, events.subject, events.subject_key, events.at_us, events.dedupe_key, events.data";
+
+pub(super) fn read(row: &Row<'_>) -> Work<Event> {
+    Ok(Event {
+        seq: rows::number(row, "seq")?,
+        id: rows::event_id(row, "id")?,
+        event_type: row.get("type")?,
+        source: row.get("source")?,
+        target: row.get("target")?,
+        rule: row.get("rule")?,
+        subject: rows::print(row, "subject")?,
+        subject_key: row.get("subject_key")?,
+        at: rows::time(row, "at_us")?,
+        dedupe_key: row.get("dedupe_key")?,
+        data: rows::json(row, "data")?,
+    })
+}

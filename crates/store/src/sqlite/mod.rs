@@ -1,0 +1,182 @@
+//! The embedded store: one file, one writing thread, a few readers beside it.
+//!
+//! ```text
+//! commit ─► queue ─► writing thread ─► one transaction for all that is queued ─► replies
+//! reads  ─► queue ─► reading threads, each with its own connection
+//! ```
+//! One process per file ([`lock_holder`] says which); others may read it with [`SqliteStore::open_read_only`].
+//! The threads need no runtime: the store works under any.
+
+mod claim;
+mod commit;
+mod connect;
+mod control;
+mod events;
+mod fault;
+mod history;
+mod lock;
+mod prune;
+mod read;
+mod readers;
+mod reconcile;
+mod records;
+mod rows;
+mod store;
+mod writer;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rusqlite::Connection;
+use tokio::sync::oneshot;
+
+use self::fault::Work;
+use self::lock::ProcessLock;
+use self::readers::Readers;
+use self::writer::{Durability, Job, Tx, Writer, WriterHandle};
+use crate::{Result, StoreError};
+
+pub use self::lock::{LockInfo, lock_holder};
+pub use self::writer::Counters;
+
+/// How to open a database.
+#[derive(Clone, Debug)]
+pub struct OpenOptions {
+    /// How many reading threads.
+    pub readers: usize,
+    /// Where this process takes commands, for those who find the file locked.
+    pub socket: Option<PathBuf>,
+    /// Pretends that the disk ends here; for tests.
+    #[doc(hidden)]
+    pub max_page_count: Option<u32>,
+}
+
+impl Default for OpenOptions {
+    fn default() -> OpenOptions {
+        OpenOptions { readers: 2, socket: None, max_page_count: None }
+    }
+}
+
+/// A SQLite database.
+///
+/// Dropping it waits for what is queued; the file is free afterwards.
+#[derive(Debug)]
+pub struct SqliteStore {
+    // Dropped in this order: readers first, so that the writer's last checkpoint meets nobody; the lock last.
+    readers: Option<Readers>,
+    writer: Option<WriterHandle>,
+    path: PathBuf,
+    counters: Arc<Counters>,
+    lock: Option<Mutex<ProcessLock>>,
+}
+
+/// What messages call a database without a file.
+const IN_MEMORY: &str = ":memory:";
+
+impl SqliteStore {
+    /// Opens or creates a database for writing. Whatever an earlier process had claimed is free again.
+    pub fn open(path: impl AsRef<Path>, options: OpenOptions) -> Result<SqliteStore> {
+        let path = path.as_ref();
+        let mut lock = ProcessLock::take(path)?;
+        if let Some(socket) = &options.socket {
+            lock.write(Some(socket)).map_err(|e| fault::from_io(&e, path))?;
+        }
+        let conn = connect::writer(path, options.max_page_count)?;
+        let store = SqliteStore::with_writer(conn, path)?;
+        let readers = Readers::start(path, options.readers)?;
+        Ok(SqliteStore { readers: Some(readers), lock: Some(Mutex::new(lock)), ..store })
+    }
+
+    /// A database in memory, for simulation and tests: nothing is written to any disk.
+    pub fn in_memory() -> Result<SqliteStore> {
+        SqliteStore::with_writer(connect::memory()?, Path::new(IN_MEMORY))
+    }
+
+    /// Opens a database for reading, beside the process that writes it. Everything that writes answers
+    /// [`StoreError::ReadOnly`].
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<SqliteStore> {
+        let path = path.as_ref();
+        let readers = Readers::start(path, 1)?;
+        let counters = Arc::default();
+        Ok(SqliteStore { readers: Some(readers), writer: None, path: path.to_owned(), counters, lock: None })
+    }
+
+    fn with_writer(conn: Connection, path: &Path) -> Result<SqliteStore> {
+        let say = |fault: fault::Fault| fault.into_store(path, "open the database");
+        let counters = Arc::<Counters>::default();
+        let mut writer = Writer::new(conn, path, Arc::clone(&counters)).map_err(say)?;
+        let freed = writer.transaction(Durability::Relaxed, claim::free_all).map_err(say)?;
+        if freed > 0 {
+            tracing::info!(freed, "claims of an earlier process are free again");
+        }
+        let writer = Some(WriterHandle::start(writer)?);
+        Ok(SqliteStore { readers: None, writer, path: path.to_owned(), counters, lock: None })
+    }
+
+    /// Tells those who find the file locked where this process takes commands.
+    pub fn set_socket(&self, socket: &Path) -> Result<()> {
+        let Some(lock) = &self.lock else { return Ok(()) };
+        let mut lock = lock.lock().unwrap_or_else(PoisonError::into_inner);
+        lock.write(Some(socket)).map_err(|e| fault::from_io(&e, &self.path))
+    }
+
+    /// What the writing thread has done so far.
+    pub fn counters(&self) -> &Arc<Counters> {
+        &self.counters
+    }
+
+    /// The database's file; `:memory:` when it has none.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Runs `work` in a transaction of its own on the writing thread.
+    async fn write<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        durability: Durability,
+        work: impl FnOnce(&mut Tx<'_>) -> Work<T> + Send + 'static,
+    ) -> Result<T> {
+        self.on_writer(doing, move |writer| writer.transaction(durability, work)).await
+    }
+
+    async fn on_writer<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&mut Writer) -> Work<T> + Send + 'static,
+    ) -> Result<T> {
+        let (reply, answer) = oneshot::channel();
+        let job = Job::Work(Box::new(move |writer| {
+            let result = work(writer).map_err(|fault| fault.into_store(writer.path(), doing));
+            // A receiver that is gone no longer wants to know.
+            let _ = reply.send(result);
+        }));
+        self.writer()?.send(job).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    /// Runs `work` beside the writer, or on it when the database is in memory.
+    async fn read<T: Send + 'static>(
+        &self,
+        doing: &'static str,
+        work: impl FnOnce(&Connection) -> Work<T> + Send + 'static,
+    ) -> Result<T> {
+        let Some(readers) = &self.readers else {
+            return self.on_writer(doing, move |writer| work(writer.conn())).await;
+        };
+        let (reply, answer) = oneshot::channel();
+        let path = self.path.clone();
+        let job = Box::new(move |conn: &Connection| {
+            let _ = reply.send(work(conn).map_err(|fault| fault.into_store(&path, doing)));
+        });
+        readers.send(job).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    fn writer(&self) -> Result<&WriterHandle> {
+        self.writer.as_ref().ok_or_else(|| StoreError::ReadOnly {
+            path: self.path.clone(),
+            message: "it was opened for reading".to_owned(),
+        })
+    }
+}

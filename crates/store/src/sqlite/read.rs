@@ -1,0 +1,277 @@
+//! Reading: targets, records, history, events, polls. Nothing here writes.
+
+use std::sync::LazyLock;
+
+use rusqlite::{Connection, Row, ToSql};
+use stakeout_core::adherence::{Cause, Run};
+use stakeout_core::{Event, Fingerprint, Time};
+
+use super::claim::source_id;
+use super::fault::{Fault, Work};
+use super::{events, rows};
+use crate::{
+    Delivery, EventFilter, HistoryRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
+    TargetId, TargetRow,
+};
+
+static TARGETS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT sources.name AS source, incarnation, listed_by, enabled, owner, lease_until_us, poll_no,
+             plan_version, last_outcome, last_polled_us, last_changed_us, last_error,
+             coalesce(snapshots.records, 0) AS records, coalesce(snapshots.version, 0) AS version,
+             {}, {}, targets.{}
+         FROM targets JOIN sources ON sources.id = targets.source_id
+         LEFT JOIN snapshots ON snapshots.target_id = targets.id",
+        rows::SCHEDULE,
+        rows::SPEC,
+        rows::STATE,
+    )
+});
+
+fn target_row(row: &Row<'_>) -> Work<TargetRow> {
+    let outcome: Option<String> = row.get("last_outcome")?;
+    Ok(TargetRow {
+        id: TargetId(row.get("id")?),
+        source: row.get("source")?,
+        spec: rows::spec(row)?,
+        incarnation: rows::number(row, "incarnation")?,
+        listed_by: row.get::<_, Option<i64>>("listed_by")?.map(TargetId),
+        enabled: row.get("enabled")?,
+        schedule: rows::schedule(row)?,
+        owner: row.get("owner")?,
+        lease_until: rows::opt_time(row, "lease_until_us")?,
+        poll_no: rows::number(row, "poll_no")?,
+        plan_version: rows::number(row, "plan_version")?,
+        last_outcome: outcome.as_deref().and_then(PollOutcome::parse),
+        last_polled: rows::opt_time(row, "last_polled_us")?,
+        last_changed: rows::opt_time(row, "last_changed_us")?,
+        last_error: row.get("last_error")?,
+        records: rows::number(row, "records")?,
+        state: rows::state(row, rows::number(row, "version")?)?,
+    })
+}
+
+/// Runs a query and reads every row.
+fn all<T>(
+    conn: &Connection,
+    sql: &str,
+    arguments: &[&dyn ToSql],
+    read: impl Fn(&Row<'_>) -> Work<T>,
+) -> Work<Vec<T>> {
+    let mut statement = conn.prepare_cached(sql)?;
+    let mut found = statement.query(arguments)?;
+    let mut result = Vec::new();
+    while let Some(row) = found.next()? {
+        result.push(read(row)?);
+    }
+    Ok(result)
+}
+
+/// Conditions of a query and their arguments; `?` stands for the argument.
+#[derive(Default)]
+struct Conditions {
+    sql: Vec<&'static str>,
+    arguments: Vec<Box<dyn ToSql>>,
+}
+
+impl Conditions {
+    fn add(&mut self, sql: &'static str, argument: impl ToSql + 'static) {
+        self.sql.push(sql);
+        self.arguments.push(Box::new(argument));
+    }
+
+    fn sql(&self) -> String {
+        if self.sql.is_empty() { String::new() } else { format!(" WHERE {}", self.sql.join(" AND ")) }
+    }
+
+    fn arguments(&self) -> Vec<&dyn ToSql> {
+        self.arguments.iter().map(Box::as_ref).collect()
+    }
+}
+
+pub(super) fn targets(conn: &Connection, filter: &TargetFilter) -> Work<Vec<TargetRow>> {
+    let mut conditions = Conditions::default();
+    if let Some(source) = &filter.source {
+        let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+        conditions.add("targets.source_id = ?", source_id);
+    }
+    if let Some(lister) = filter.listed_by {
+        conditions.add("listed_by = ?", lister.0);
+    }
+    if let Some(part) = &filter.key_contains {
+        conditions.add("instr(targets.key, ?) > 0", part.clone());
+    }
+    if let Some(after) = filter.after {
+        conditions.add("targets.id > ?", after.0);
+    }
+    let sql = format!("{}{} ORDER BY targets.id LIMIT {}", *TARGETS, conditions.sql(), filter.limit);
+    all(conn, &sql, &conditions.arguments(), target_row)
+}
+
+pub(super) fn target(conn: &Connection, source: &str, key: &str) -> Work<Option<TargetRow>> {
+    let sql = format!("{} WHERE sources.name = ?1 AND targets.key = ?2", *TARGETS);
+    Ok(all(conn, &sql, &[&source, &key], target_row)?.pop())
+}
+
+pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -> Work<Vec<StoredRecord>> {
+    let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+    let mut result = Vec::with_capacity(prints.len());
+    for print in prints {
+        let sql = "SELECT * FROM records WHERE source_id = ?1 AND fingerprint = ?2";
+        result.extend(all(conn, sql, &[&source_id, &print.to_bytes()], stored_record)?);
+    }
+    Ok(result)
+}
+
+fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
+    Ok(StoredRecord {
+        kind: row.get("kind")?,
+        fingerprint: rows::print(row, "fingerprint")?,
+        key: row.get("key")?,
+        parent: rows::opt_print(row, "parent")?,
+        group: rows::print(row, "group_print")?,
+        content: rows::content(row, "content")?,
+        body: rows::json(row, "body")?,
+        holders: row.get("holders")?,
+        first_seen: rows::time(row, "first_seen_us")?,
+        last_changed: rows::time(row, "changed_us")?,
+        gone: rows::opt_time(row, "gone_us")?,
+    })
+}
+
+pub(super) fn history(
+    conn: &Connection,
+    source: &str,
+    record: Fingerprint,
+    stream: Option<&str>,
+    limit: u32,
+) -> Work<Vec<HistoryRow>> {
+    let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+    let sql = "SELECT at_us, stream, values_json, upstream FROM history
+               WHERE source_id = ?1 AND fingerprint = ?2 AND (?3 IS NULL OR stream = ?3)
+               ORDER BY at_us DESC, stream DESC LIMIT ?4";
+    let read = |row: &Row<'_>| {
+        Ok(HistoryRow {
+            at: rows::time(row, "at_us")?,
+            stream: row.get("stream")?,
+            values: rows::json(row, "values_json")?,
+            upstream: row.get("upstream")?,
+        })
+    };
+    let mut newest = all(conn, sql, &[&source_id, &record.to_bytes(), &stream, &limit], read)?;
+    newest.reverse();
+    Ok(newest)
+}
+
+pub(super) fn events(conn: &Connection, after: u64, filter: &EventFilter, limit: u32) -> Work<Vec<Event>> {
+    let mut conditions = Conditions::default();
+    conditions.add("events.seq > ?", after as i64);
+    if let Some(source) = &filter.source {
+        conditions.add("sources.name = ?", source.clone());
+    }
+    if let Some(event_type) = &filter.event_type {
+        if event_type.ends_with('.') {
+            // Not `GLOB` or `LIKE`: they would give some of its characters a meaning.
+            conditions.add("instr(events.type, ?) = 1", event_type.clone());
+        } else {
+            conditions.add("events.type = ?", event_type.clone());
+        }
+    }
+    if let Some(subject) = filter.subject {
+        conditions.add("events.subject = ?", subject.to_bytes());
+    }
+    if let Some(target) = &filter.target {
+        conditions.add("events.target = ?", target.clone());
+    }
+    let sql = format!(
+        "SELECT {} FROM events JOIN sources ON sources.id = events.source_id{} ORDER BY events.seq LIMIT {limit}",
+        events::COLUMNS,
+        conditions.sql(),
+    );
+    all(conn, &sql, &conditions.arguments(), events::read)
+}
+
+pub(super) fn polls(conn: &Connection, target: TargetId, limit: u32) -> Work<Vec<PollLog>> {
+    let sql = "SELECT * FROM polls WHERE target_id = ?1 ORDER BY poll_no DESC LIMIT ?2";
+    all(conn, sql, &[&target.0, &limit], poll_log)
+}
+
+fn poll_log(row: &Row<'_>) -> Work<PollLog> {
+    let cause = |column: &str| -> Work<Option<Cause>> {
+        let word: Option<String> = row.get(column)?;
+        let parse = |word: String| {
+            Cause::parse(&word)
+                .ok_or_else(|| Fault::Damaged(format!("column {column}: no such cause: {word}")))
+        };
+        word.map(parse).transpose()
+    };
+    let outcome: String = row.get("outcome")?;
+    Ok(PollLog {
+        poll_no: rows::number(row, "poll_no")?,
+        due: rows::time(row, "due_us")?,
+        sent: rows::time(row, "sent_us")?,
+        ended: rows::time(row, "ended_us")?,
+        phase: row.get("phase")?,
+        outcome: PollOutcome::parse(&outcome)
+            .ok_or_else(|| Fault::Damaged(format!("no such outcome of a poll: {outcome}")))?,
+        late: cause("late")?,
+        missed: rows::number(row, "missed")?,
+        missed_cause: cause("missed_cause")?,
+        requests: row.get("requests")?,
+        bytes: rows::number(row, "bytes")?,
+        changes: row.get("changes")?,
+        events: row.get("events")?,
+        error_class: row.get("error_class")?,
+        detail: row.get("detail")?,
+    })
+}
+
+pub(super) fn runs(conn: &Connection, target: TargetId, from: Time, to: Time) -> Work<Vec<Run>> {
+    let sql =
+        "SELECT body FROM runs WHERE target_id = ?1 AND to_us >= ?2 AND from_us <= ?3 ORDER BY from_us, id";
+    let read = |row: &Row<'_>| {
+        let body: String = row.get("body")?;
+        serde_json::from_str(&body).map_err(|e| Fault::Damaged(format!("a stored run: {e}")))
+    };
+    all(conn, sql, &[&target.0, &from.us(), &to.us()], read)
+}
+
+pub(super) fn settings(conn: &Connection) -> Work<Vec<(String, serde_json::Value)>> {
+    let read = |row: &Row<'_>| Ok((row.get("key")?, rows::json(row, "value")?));
+    all(conn, "SELECT key, value FROM settings ORDER BY key", &[], read)
+}
+
+pub(super) fn kv(conn: &Connection, namespace: &str, key: &str) -> Work<Option<serde_json::Value>> {
+    let sql = "SELECT value FROM kv WHERE namespace = ?1 AND key = ?2";
+    Ok(all(conn, sql, &[&namespace, &key], |row| rows::json(row, "value"))?.pop())
+}
+
+pub(super) fn deliveries(conn: &Connection, sink: &str, now: Time, limit: u32) -> Work<Vec<Delivery>> {
+    let sql = format!(
+        "SELECT {}, deliveries.attempts FROM deliveries JOIN events ON events.seq = deliveries.seq
+         JOIN sources ON sources.id = events.source_id
+         WHERE deliveries.sink = ?1 AND NOT deliveries.dead AND deliveries.retry_us <= ?2
+         ORDER BY deliveries.seq LIMIT ?3",
+        events::COLUMNS
+    );
+    let read = |row: &Row<'_>| Ok(Delivery { event: events::read(row)?, attempts: row.get("attempts")? });
+    all(conn, &sql, &[&sink, &now.us(), &limit], read)
+}
+
+/// Everything but the bytes on disk, which the file system knows better.
+pub(super) fn stats(conn: &Connection) -> Work<StoreStats> {
+    let count = |sql: &str| -> Work<u64> {
+        Ok(conn.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))? as u64)
+    };
+    let seq = count("SELECT value FROM meta WHERE key = 'seq'")?;
+    let oldest: Option<i64> = conn.query_row("SELECT min(seq) FROM events", [], |row| row.get(0))?;
+    Ok(StoreStats {
+        targets: count("SELECT count(*) FROM targets")?,
+        records: count("SELECT count(*) FROM records WHERE gone_us IS NULL")?,
+        events: count("SELECT count(*) FROM events")?,
+        history: count("SELECT count(*) FROM history")?,
+        bytes: count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
+        seq,
+        oldest_seq: oldest.map_or(seq + 1, |seq| seq as u64),
+    })
+}

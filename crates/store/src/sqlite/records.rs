@@ -1,0 +1,143 @@
+//! Records and who holds them. What really happened to a record is decided here, where all of its holders meet.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, named_params, params};
+use stakeout_core::{ContentHash, Fingerprint, Time};
+
+use super::fault::Work;
+use super::rows;
+use crate::{PollCommit, RecordWrite};
+
+/// What a commit did to one record.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Happened {
+    /// Nobody held it before, now somebody does.
+    pub(super) appeared: bool,
+    /// Its content is another than before.
+    pub(super) changed: bool,
+    /// The last holder let go of it.
+    pub(super) vanished: bool,
+    /// When it had last been let go of, before this commit.
+    pub(super) gone_before: Option<Time>,
+}
+
+/// What a commit did to the records it wrote.
+pub(super) type Effects = HashMap<Fingerprint, Happened>;
+
+struct Stored {
+    id: i64,
+    holders: i64,
+    content: ContentHash,
+    seen: Time,
+    gone: Option<Time>,
+}
+
+/// Writes the records of a poll and lets go of those it no longer holds.
+pub(super) fn write(conn: &Connection, source_id: i64, poll: &PollCommit, effects: &mut Effects) -> Work<()> {
+    for record in &poll.records {
+        let happened = match find(conn, source_id, record.fingerprint)? {
+            None => insert(conn, source_id, record)?,
+            Some(stored) => update(conn, &stored, record)?,
+        };
+        effects.insert(record.fingerprint, happened);
+    }
+    for release in &poll.releases {
+        if let_go(conn, source_id, release.fingerprint, release.natural, poll.now)? {
+            effects.entry(release.fingerprint).or_default().vanished = true;
+        }
+    }
+    Ok(())
+}
+
+fn find(conn: &Connection, source_id: i64, fingerprint: Fingerprint) -> Work<Option<Stored>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT id, holders, content, seen_us, gone_us FROM records WHERE source_id = ?1 AND fingerprint = ?2",
+    )?;
+    let found = statement.query_row(params![source_id, fingerprint.to_bytes()], |row| {
+        Ok(Stored {
+            id: row.get("id")?,
+            holders: row.get("holders")?,
+            content: rows::content(row, "content")?,
+            seen: rows::time(row, "seen_us")?,
+            gone: rows::opt_time(row, "gone_us")?,
+        })
+    });
+    Ok(found.optional()?)
+}
+
+fn insert(conn: &Connection, source_id: i64, record: &RecordWrite) -> Work<Happened> {
+    conn.prepare_cached(
+        "INSERT INTO records (source_id, fingerprint, kind, key, parent, group_print, content, ends_us, holders,
+             first_seen_us, changed_us, seen_us, body)
+         VALUES (:source, :print, :kind, :key, :parent, :group, :content, :ends, 1, :seen, :seen, :seen, :body)",
+    )?
+    .execute(named_params! {
+        ":source": source_id,
+        ":print": record.fingerprint.to_bytes(),
+        ":kind": record.kind,
+        ":key": record.key,
+        ":parent": record.parent.map(Fingerprint::to_bytes),
+        ":group": record.group.to_bytes(),
+        ":content": record.content.to_bytes(),
+        ":ends": rows::us(record.ends),
+        ":seen": record.seen.us(),
+        ":body": record.body,
+    })?;
+    Ok(Happened { appeared: true, ..Happened::default() })
+}
+
+/// The newest observation wins; an older one may still make its target a holder.
+fn update(conn: &Connection, stored: &Stored, record: &RecordWrite) -> Work<Happened> {
+    let appeared = record.added && stored.holders == 0;
+    let newest = record.seen >= stored.seen;
+    let changed = newest && record.content != stored.content;
+    let gone_before = stored.gone;
+    if newest {
+        conn.prepare_cached(
+            "UPDATE records SET key = :key, parent = :parent, group_print = :group, content = :content,
+                 ends_us = :ends, seen_us = :seen, body = :body, holders = holders + :added,
+                 changed_us = CASE WHEN :changed THEN :seen ELSE changed_us END
+             WHERE id = :id",
+        )?
+        .execute(named_params! {
+            ":key": record.key,
+            ":parent": record.parent.map(Fingerprint::to_bytes),
+            ":group": record.group.to_bytes(),
+            ":content": record.content.to_bytes(),
+            ":ends": rows::us(record.ends),
+            ":seen": record.seen.us(),
+            ":body": record.body,
+            ":added": record.added,
+            ":changed": appeared || changed,
+            ":id": stored.id,
+        })?;
+    } else if record.added {
+        conn.prepare_cached("UPDATE records SET holders = holders + 1 WHERE id = ?1")?
+            .execute([stored.id])?;
+    }
+    if record.added && stored.gone.is_some() {
+        conn.prepare_cached("UPDATE records SET gone_us = NULL, gone_natural = 0 WHERE id = ?1")?
+            .execute([stored.id])?;
+    }
+    Ok(Happened { appeared, changed, vanished: false, gone_before })
+}
+
+/// One holder less; answers whether it was the last one.
+pub(super) fn let_go(
+    conn: &Connection,
+    source_id: i64,
+    fingerprint: Fingerprint,
+    natural: bool,
+    now: Time,
+) -> Work<bool> {
+    let Some(stored) = find(conn, source_id, fingerprint)? else { return Ok(false) };
+    if stored.holders > 1 {
+        conn.prepare_cached("UPDATE records SET holders = holders - 1 WHERE id = ?1")?
+            .execute([stored.id])?;
+    } else if stored.holders == 1 {
+        conn.prepare_cached("UPDATE records SET holders = 0, gone_us = ?2, gone_natural = ?3 WHERE id = ?1")?
+            .execute(params![stored.id, now.us(), natural])?;
+    }
+    Ok(stored.holders == 1)
+}

@@ -1,0 +1,184 @@
+//! The [`Store`] of a [`SqliteStore`]: which thread does what, and what must reach the disk.
+
+use async_trait::async_trait;
+use stakeout_core::adherence::Run;
+use stakeout_core::{Event, Fingerprint, Kind, Time};
+use tokio::sync::oneshot;
+
+use super::SqliteStore;
+use super::writer::{Durability, Job};
+use super::{claim, control, prune, read, reconcile};
+use crate::{
+    Claim, ClaimRequest, CommitOutcome, Delivery, EventFilter, HistoryRow, PollCommit, PollLog, Pruned,
+    Reconciled, Result, Retention, Schedule, Store, StoreError, StoreStats, StoredRecord, TargetFilter,
+    TargetId, TargetRow, Wanted,
+};
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn ensure_views(&self, kinds: &[Kind]) -> Result<()> {
+        let kinds = kinds.to_vec();
+        self.write("make the views", Durability::Relaxed, move |tx| control::ensure_views(tx, &kinds)).await
+    }
+
+    async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
+        self.write("claim due targets", Durability::Relaxed, move |tx| claim::claim(tx, &request)).await
+    }
+
+    async fn next_wake(&self, sources: &[String]) -> Result<Option<Time>> {
+        let sources = sources.to_vec();
+        self.read("find the next due time", move |conn| claim::next_wake(conn, &sources)).await
+    }
+
+    async fn commit(&self, polls: Vec<PollCommit>) -> Result<Vec<CommitOutcome>> {
+        let (reply, answer) = oneshot::channel();
+        self.writer()?.send(Job::Commit { polls, reply }).await?;
+        answer.await.map_err(|_| StoreError::Closed)?
+    }
+
+    async fn release(&self, claims: &[(TargetId, u64)]) -> Result<()> {
+        let claims = claims.to_vec();
+        self.write("give claims back", Durability::Relaxed, move |tx| claim::release(tx, &claims)).await
+    }
+
+    async fn renew(&self, claims: &[(TargetId, u64)], until: Time) -> Result<Vec<TargetId>> {
+        let claims = claims.to_vec();
+        self.write("extend claims", Durability::Relaxed, move |tx| claim::renew(tx, &claims, until)).await
+    }
+
+    async fn reconcile_roots(&self, source: &str, desired: &[Wanted], now: Time) -> Result<Reconciled> {
+        let (source, desired) = (source.to_owned(), desired.to_vec());
+        self.write("reconcile targets", Durability::Synced, move |tx| {
+            reconcile::roots(tx, &source, &desired, now)
+        })
+        .await
+    }
+
+    async fn set_enabled(&self, target: TargetId, enabled: bool, now: Time) -> Result<()> {
+        self.write("switch a target", Durability::Synced, move |tx| {
+            control::set_enabled(tx, target, enabled, now)
+        })
+        .await
+    }
+
+    async fn poll_now(&self, target: TargetId, now: Time) -> Result<()> {
+        self.write("make a target due", Durability::Relaxed, move |tx| control::poll_now(tx, target, now))
+            .await
+    }
+
+    async fn replan(&self, plans: &[(TargetId, Schedule)]) -> Result<()> {
+        let plans = plans.to_vec();
+        self.write("re-plan targets", Durability::Relaxed, move |tx| {
+            plans.iter().try_for_each(|(target, schedule)| reconcile::reschedule(tx.conn, target.0, schedule))
+        })
+        .await
+    }
+
+    async fn rebaseline(&self, target: TargetId) -> Result<()> {
+        self.write("forget a baseline", Durability::Synced, move |tx| control::rebaseline(tx, target)).await
+    }
+
+    async fn targets(&self, filter: &TargetFilter) -> Result<Vec<TargetRow>> {
+        let filter = filter.clone();
+        self.read("list targets", move |conn| read::targets(conn, &filter)).await
+    }
+
+    async fn target(&self, source: &str, key: &str) -> Result<Option<TargetRow>> {
+        let (source, key) = (source.to_owned(), key.to_owned());
+        self.read("find a target", move |conn| read::target(conn, &source, &key)).await
+    }
+
+    async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>> {
+        let (source, prints) = (source.to_owned(), fingerprints.to_vec());
+        self.read("read records", move |conn| read::records(conn, &source, &prints)).await
+    }
+
+    async fn history(
+        &self,
+        source: &str,
+        record: Fingerprint,
+        stream: Option<&str>,
+        limit: u32,
+    ) -> Result<Vec<HistoryRow>> {
+        let (source, stream) = (source.to_owned(), stream.map(str::to_owned));
+        self.read("read history", move |conn| read::history(conn, &source, record, stream.as_deref(), limit))
+            .await
+    }
+
+    async fn events(&self, after: u64, filter: &EventFilter, limit: u32) -> Result<Vec<Event>> {
+        let filter = filter.clone();
+        self.read("read events", move |conn| read::events(conn, after, &filter, limit)).await
+    }
+
+    async fn polls(&self, target: TargetId, limit: u32) -> Result<Vec<PollLog>> {
+        self.read("read the poll log", move |conn| read::polls(conn, target, limit)).await
+    }
+
+    async fn runs(&self, target: TargetId, from: Time, to: Time) -> Result<Vec<Run>> {
+        self.read("read runs", move |conn| read::runs(conn, target, from, to)).await
+    }
+
+    async fn settings(&self) -> Result<Vec<(String, serde_json::Value)>> {
+        self.read("read settings", read::settings).await
+    }
+
+    async fn set_setting(&self, key: &str, value: Option<serde_json::Value>, now: Time) -> Result<()> {
+        let key = key.to_owned();
+        self.write("change a setting", Durability::Synced, move |tx| {
+            control::set_setting(tx, &key, value.as_ref(), now)
+        })
+        .await
+    }
+
+    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<serde_json::Value>> {
+        let (namespace, key) = (namespace.to_owned(), key.to_owned());
+        self.read("read a published value", move |conn| read::kv(conn, &namespace, &key)).await
+    }
+
+    async fn deliveries(&self, sink: &str, now: Time, limit: u32) -> Result<Vec<Delivery>> {
+        let sink = sink.to_owned();
+        self.read("read deliveries", move |conn| read::deliveries(conn, &sink, now, limit)).await
+    }
+
+    // Losing the mark with the power means delivering again: at least once, with the same event id.
+    async fn delivered(&self, sink: &str, seqs: &[u64]) -> Result<()> {
+        let (sink, seqs) = (sink.to_owned(), seqs.to_vec());
+        self.write("mark deliveries", Durability::Relaxed, move |tx| control::delivered(tx, &sink, &seqs))
+            .await
+    }
+
+    async fn delivery_failed(&self, sink: &str, seq: u64, retry: Option<Time>, error: &str) -> Result<()> {
+        let (sink, error) = (sink.to_owned(), error.to_owned());
+        self.write("mark a failed delivery", Durability::Relaxed, move |tx| {
+            control::delivery_failed(tx, &sink, seq, retry, &error)
+        })
+        .await
+    }
+
+    async fn prune(&self, retention: &Retention, now: Time, batch: u32) -> Result<Pruned> {
+        let retention = *retention;
+        self.on_writer("prune", move |writer| {
+            let mut cursor = std::mem::take(&mut writer.cursor);
+            let pruned = writer.transaction(Durability::Relaxed, |tx| {
+                prune::prune(tx, &mut cursor, &retention, now, batch)
+            })?;
+            writer.cursor = cursor;
+            Ok(pruned)
+        })
+        .await
+    }
+
+    async fn stats(&self) -> Result<StoreStats> {
+        let mut stats = self.read("count", read::stats).await?;
+        let size = |suffix: &str| {
+            let mut path = self.path.as_os_str().to_owned();
+            path.push(suffix);
+            std::fs::metadata(path).map(|file| file.len()).ok()
+        };
+        // A database in memory has no file: then its pages count.
+        if let Some(bytes) = size("") {
+            stats.bytes = bytes + size("-wal").unwrap_or(0);
+        }
+        Ok(stats)
+    }
+}
