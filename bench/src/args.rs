@@ -47,6 +47,17 @@ pub(crate) enum Command {
     /// The benchmark upstream; serves until its input closes.
     #[command(hide = true)]
     Upstream,
+    /// One throughput case without its floor, for a profiler: `trial /same/{id} 1000 100 10`.
+    Trial {
+        /// `/same/{id}` or `/changing/{id}`.
+        path: String,
+        /// How many targets.
+        targets: u64,
+        /// The interval.
+        every_ms: u64,
+        /// How long to run after the warm-up.
+        seconds: u64,
+    },
     /// An engine with so many targets; prints what it took and needs.
     #[command(hide = true)]
     Million {

@@ -24,6 +24,8 @@ mod table;
 mod throughput;
 mod upstream;
 
+use std::time::Duration;
+
 use clap::Parser;
 
 use crate::args::{Args, Command, What};
@@ -39,6 +41,9 @@ fn main() -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Upstream) => upstream::serve(),
         Some(Command::Million { database, url, targets }) => million::run_as_child(database, url, *targets),
+        Some(Command::Trial { path, targets, every_ms, seconds }) => {
+            throughput::once(path, *targets, Duration::from_millis(*every_ms), Duration::from_secs(*seconds))
+        }
         None => measure(&args),
     }
 }

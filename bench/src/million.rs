@@ -62,7 +62,8 @@ pub(crate) fn measure(pace: Pace) -> anyhow::Result<Vec<Row>> {
                 number(&again, "start_s")?,
                 number(&first, "ready_s")?
             ),
-            floor: format!("1,000 targets: {:.2} s", number(&few, "ready_s")?),
+            // Its first target may be due only seconds later, so the wait for it is left out.
+            floor: format!("1,000 targets: engine {:.2} s", number(&few, "start_s")?),
             ratio: None,
             target: format!("≤ {READY_S_MAX:.0} s"),
             met: Met::when(ready <= READY_S_MAX),

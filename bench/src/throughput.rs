@@ -69,7 +69,7 @@ pub(crate) fn measure(pace: Pace) -> anyhow::Result<Vec<Row>> {
         let best = highest_kept_up(case, bare, pace)?;
         rows.push(row(case, "kept up", best.as_ref(), bare, true));
         let (targets, every) = OVERLOAD;
-        let overloaded = trial(case, targets, every, pace)?;
+        let overloaded = trial(case.path, targets, every, pace.secs(4, 2))?;
         rows.push(row(case, "overloaded", Some(&overloaded), bare, false));
     }
     Ok(rows)
@@ -99,7 +99,7 @@ fn highest_kept_up(case: &Case, bare: f64, pace: Pace) -> anyhow::Result<Option<
     for _ in 0..pace.pick(6, 4) {
         let share = (low + high) / 2.0;
         let targets = ((bare * share * EVERY.as_secs_f64()) as u64).max(1);
-        let trial = trial(case, targets, EVERY, pace)?;
+        let trial = trial(case.path, targets, EVERY, pace.secs(4, 2))?;
         let verdict = if trial.kept_up() { "kept up" } else { "fell behind" };
         print::progress(&format!("{} due/s: {}, {verdict}", grouped(trial.due_per_second), trial.describe()));
         if trial.kept_up() {
@@ -112,14 +112,21 @@ fn highest_kept_up(case: &Case, bare: f64, pace: Pace) -> anyhow::Result<Option<
     Ok(best)
 }
 
-fn trial(case: &Case, targets: u64, every: Duration, pace: Pace) -> anyhow::Result<Trial> {
-    let upstream = Upstream::start()?;
-    let url = upstream.url(case.path);
-    let watch = Watch { url: &url, targets, every, concurrency: IN_FLIGHT };
-    runtime()?.block_on(run(&watch, pace))
+/// One rate without its floor, for a profiler.
+pub(crate) fn once(path: &str, targets: u64, every: Duration, window: Duration) -> anyhow::Result<()> {
+    let trial = trial(path, targets, every, window)?;
+    print::block(&format!("{} due/s: {}", grouped(trial.due_per_second), trial.describe()));
+    Ok(())
 }
 
-async fn run(watch: &Watch<'_>, pace: Pace) -> anyhow::Result<Trial> {
+fn trial(path: &str, targets: u64, every: Duration, window: Duration) -> anyhow::Result<Trial> {
+    let upstream = Upstream::start()?;
+    let url = upstream.url(path);
+    let watch = Watch { url: &url, targets, every, concurrency: IN_FLIGHT };
+    runtime()?.block_on(run(&watch, window))
+}
+
+async fn run(watch: &Watch<'_>, window: Duration) -> anyhow::Result<Trial> {
     // Without targets to note: only failures are counted.
     let fetch = Arc::new(StampedFetch::new(0)?);
     let scene = Scene::start(watch, fetch.clone()).await?;
@@ -132,7 +139,7 @@ async fn run(watch: &Watch<'_>, pace: Pace) -> anyhow::Result<Trial> {
     let count =
         || [scene.polls(), counters.transactions(), counters.durable_transactions(), *newest.borrow()];
     let (began, before) = (Instant::now(), count());
-    tokio::time::sleep(pace.secs(4, 2)).await;
+    tokio::time::sleep(window).await;
     let (took, after) = (began.elapsed().as_secs_f64(), count());
     scene.stop().await?;
     anyhow::ensure!(fetch.failed() == 0, "{} requests failed: the upstream is broken", fetch.failed());

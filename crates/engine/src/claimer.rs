@@ -4,6 +4,7 @@
 //! least every [`LOOK_EVERY`]: hints are hints, looking is the truth.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use stakeout_core::{Span, Time};
 use stakeout_store::ClaimRequest;
@@ -33,6 +34,7 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, 
             continue;
         }
         let next = next_look(&shared, &sources).await;
+        shared.next_look_us.store(next.us(), Ordering::Relaxed);
         tokio::select! {
             biased;
             () = stop.cancelled() => return,

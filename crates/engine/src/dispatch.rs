@@ -12,7 +12,7 @@ use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
 
 use stakeout_core::adherence::{Cause, Timing};
-use stakeout_core::{Span, Time, cadence};
+use stakeout_core::{Source, Span, Time, cadence};
 use stakeout_store::{Claim, TargetId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
@@ -31,6 +31,9 @@ const MESSAGES_PER_TURN: usize = 256;
 const RENEW_EVERY: Span = Span::secs(5);
 /// The longest the loop sleeps without looking around.
 const LONGEST_SLEEP: Span = Span::secs(1);
+
+/// Targets that are long overdue are spread over at most this.
+const LONGEST_SPREAD: Span = Span::secs(10);
 
 /// What others tell the dispatcher.
 pub(crate) enum Message {
@@ -177,24 +180,11 @@ impl Dispatcher {
         }
     }
 
-    /// Puts a claim into the timer at its due time plus jitter.
+    /// Puts a claim into the timer.
     fn hold(&mut self, claim: Claim, claimed: Time) {
         let Some(slot) = claim.schedule.due else { return };
-        let jitter = match self.shared.lanes.get(&claim.source) {
-            Some(lane) => {
-                let source = lane.source();
-                let spread = claim.spec.spread(source.name());
-                cadence::jitter(spread, slot, claim.schedule.interval, source.limits().max_jitter)
-            }
-            None => Span::ZERO,
-        };
-        let mut fire = slot + jitter;
-        if claim.after_expired_lease
-            && let Some(lane) = self.shared.lanes.get(&claim.source)
-        {
-            // The former owner's last request may still be on its way: wait until it must have ended.
-            fire = fire.max(claimed + lane.source().limits().timeout);
-        }
+        let Some(lane) = self.shared.lanes.get(&claim.source) else { return };
+        let fire = fire_time(&*lane.source(), &claim, slot, claimed);
         self.fires.insert(claim.target, fire);
         self.timer.push(Reverse((fire, claim.target)));
         self.held.insert(claim.target, (claim, claimed));
@@ -213,7 +203,8 @@ impl Dispatcher {
             self.fires.remove(&target);
             let Some((claim, claimed)) = self.held.remove(&target) else { continue };
             let Some(lane) = self.lanes.get_mut(&claim.source) else { continue };
-            let timing = Timing { due: fire, claimed, ready: now, admitted: now, sent: now, limited_by: None };
+            let due = due_time(&*self.shared.lanes[&claim.source].source(), &claim).unwrap_or(fire);
+            let timing = Timing { due, claimed, ready: now, admitted: now, sent: now, limited_by: None };
             let slack = claim.schedule.slack;
             lane.ready.push(Departure { claim, timing }, slack);
         }
@@ -417,4 +408,26 @@ impl Dispatcher {
         let claims: Vec<Claim> = ready.chain(self.held.drain().map(|(_, (claim, _))| claim)).collect();
         self.give_back(claims).await;
     }
+}
+
+/// The due time with its jitter: what lateness is measured against.
+fn due_time(source: &dyn Source, claim: &Claim) -> Option<Time> {
+    let slot = claim.schedule.due?;
+    let spread = claim.spec.spread(source.name());
+    Some(slot + cadence::jitter(spread, slot, claim.schedule.interval, source.limits().max_jitter))
+}
+
+/// When the timer lets a claim go: at its due time, but for two cases.
+fn fire_time(source: &dyn Source, claim: &Claim, slot: Time, claimed: Time) -> Time {
+    let mut fire = due_time(source, claim).unwrap_or(slot);
+    if slot + claim.schedule.interval < claimed {
+        // Long overdue, after a crash or a pause: whoever has slack waits some of it, so that a herd spreads out.
+        let room = claim.schedule.slack.min(LONGEST_SPREAD).as_us().max(1);
+        fire = claimed + Span((claim.spec.spread(source.name()) % room as u64) as i64);
+    }
+    if claim.after_expired_lease {
+        // The former owner's last request may still be on its way: wait until it must have ended.
+        fire = fire.max(claimed + source.limits().timeout);
+    }
+    fire
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicI64;
 use std::time::Duration;
 
 use stakeout_core::{SettingRefused, Source, Span};
@@ -169,6 +170,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         fatal: fatal.clone(),
         stats: Stats::default(),
         look: Notify::new(),
+        next_look_us: AtomicI64::new(i64::MIN),
         newest: watch::channel(newest).0,
         polled: watch::channel(0).0,
     });

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use stakeout_core::{Span, Time};
 use stakeout_store::{Done, Store, StoreError};
@@ -35,6 +36,8 @@ pub(crate) struct Shared {
     pub(crate) stats: Stats,
     /// Somebody should look for claimable targets now.
     pub(crate) look: Notify,
+    /// When the claimer means to look again, in microseconds.
+    pub(crate) next_look_us: AtomicI64,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
     /// Polls committed since the start, failed ones included.
@@ -53,6 +56,13 @@ impl Shared {
             });
         }
         if !done.touched.is_empty() {
+            self.look.notify_one();
+        }
+    }
+
+    /// A target was given back: if it is due before the claimer means to look, it should look sooner.
+    pub(crate) fn given_back(&self, due: Option<Time>) {
+        if due.is_some_and(|due| (due - self.ahead).us() < self.next_look_us.load(Ordering::Relaxed)) {
             self.look.notify_one();
         }
     }

@@ -65,11 +65,20 @@ struct DayResult {
     store: Arc<SqliteStore>,
 }
 
-/// Runs the engine over `span` of virtual time.
+/// Runs the engine over `span` of virtual time, from the beginning.
 fn simulate(upstream: &Arc<InProcess>, sources: Vec<Arc<dyn Source>>, span: Span) -> DayResult {
-    let start = Time::from_ms(START_MS);
-    let (runtime, clock) = virtual_runtime(start).expect("runtime");
     let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    simulate_from(Time::from_ms(START_MS), store, upstream, sources, span)
+}
+
+fn simulate_from(
+    start: Time,
+    store: Arc<SqliteStore>,
+    upstream: &Arc<InProcess>,
+    sources: Vec<Arc<dyn Source>>,
+    span: Span,
+) -> DayResult {
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
     let fetch: Arc<dyn Fetch> = upstream.clone();
     let mut config = EngineConfig::new(store.clone(), sources, fetch);
     config.clock = clock.clone();
@@ -205,4 +214,36 @@ fn when_the_rate_binds_the_most_urgent_goes_first_and_nothing_starves() {
     for (url, times) in polls {
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= 10_100_000), "{url} starved");
     }
+}
+
+#[test]
+fn after_a_weeks_pause_every_target_is_polled_once_and_the_herd_spreads_out() {
+    let upstream = InProcess::new(1, 3, Span::hours(100_000), 0);
+    let ids: Vec<String> = (0..300).map(|n| n.to_string()).collect();
+    let fleet = || vec![json_source("fleet", polling(json!({"url": "http://sim/{id}", "ids": ids, "every": "60s"})))];
+    let before = simulate(&upstream, fleet(), Span::mins(3));
+    upstream.log.lock().expect("lock").clear();
+    let back = Time::from_ms(START_MS) + Span::hours(24 * 7);
+    let after = simulate_from(back, before.store, &upstream, fleet(), Span::mins(3));
+
+    let mut times: BTreeMap<&str, Vec<Time>> = BTreeMap::new();
+    let mut per_second: BTreeMap<i64, u64> = BTreeMap::new();
+    for (at, url) in &after.log {
+        times.entry(url).or_default().push(*at);
+        *per_second.entry((*at - back).as_us() / 1_000_000).or_default() += 1;
+    }
+    assert_eq!(times.len(), 300);
+    for (url, times) in &times {
+        assert!(times[0] - back <= Span::secs(10), "{url} waited until {}", times[0]);
+        assert!((3..=4).contains(&times.len()), "{url} was polled {} times in 3 min: no catching up", times.len());
+    }
+    let most = per_second.values().max().expect("polls");
+    assert!(*most <= 60, "{most} requests in one second of 300 due at once: {per_second:?}");
+    let target = after.store.clone();
+    let rows = tokio::runtime::Runtime::new().expect("runtime").block_on(async {
+        let row = target.target("fleet", "17").await.expect("read").expect("exists");
+        target.polls(row.id, 10).await.expect("polls")
+    });
+    let missed = rows.iter().find(|poll| poll.missed > 10_000).expect("the week is accounted for");
+    assert_eq!(missed.missed_cause, Some(stakeout_core::adherence::Cause::Downtime));
 }

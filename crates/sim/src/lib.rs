@@ -5,6 +5,7 @@
 //! - [`Script`] is an upstream that changes by its own time, not by being polled, and can say afterwards what was
 //!   true when.
 //! - [`FastServer`] is the benchmark upstream: as little work per request as possible.
+//! - [`nztab`] is the racing upstream: a whole day of meetings from a seed, with the real one's shapes and habits.
 //! - [`SplitMix64`] is the seeded randomness of all of them.
 //!
 //! HTTP/1.1 is written by hand here because no server library agrees to send a wrong length, tear a body or reset
@@ -14,6 +15,7 @@
 mod act;
 mod fast;
 mod loopback;
+pub mod nztab;
 mod perform;
 mod rng;
 mod script;

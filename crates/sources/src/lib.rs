@@ -7,6 +7,7 @@
 //! **Invariant: no I/O here.** Bodies come in as bytes, secrets come in resolved, time comes in as an argument.
 
 pub mod json;
+pub mod racing;
 pub mod written;
 
 /// A configuration that reads well but cannot work.

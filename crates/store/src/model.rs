@@ -158,7 +158,8 @@ pub struct Release {
 pub enum Stamp {
     /// The poll that saw it; written only if the record really changed by this commit.
     Observed,
-    /// The upstream; written unless (record, stream, time) is there already.
+    /// The upstream; written unless (record, stream, time) is there already. It takes the place of a later row that
+    /// a poll stamped with the same values.
     Upstream,
 }
 
@@ -175,6 +176,8 @@ pub struct HistoryWrite {
     pub values: String,
     /// Who says so.
     pub stamp: Stamp,
+    /// The upstream remembers nothing older: if all it told us before is older still, the row is marked as a gap.
+    pub oldest_known: bool,
 }
 
 /// An event as a commit proposes it; it comes about only if its conditions hold.
@@ -541,6 +544,8 @@ pub struct HistoryRow {
     pub values: serde_json::Value,
     /// Whether the upstream stamped it.
     pub upstream: bool,
+    /// Whether moves between this row and the one before are lost.
+    pub gap: bool,
 }
 
 /// An event on its way to a sink.

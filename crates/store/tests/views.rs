@@ -164,6 +164,7 @@ async fn filled() -> (TempDir, PathBuf, World) {
         at: at(1),
         values: r#"{"win":3}"#.into(),
         stamp: Stamp::Observed,
+        oldest_known: false,
     };
     let value = serde_json::json!({ "order": 3 });
     let kv = KvWrite { namespace: "race".into(), key: "currentOrder".into(), value };

@@ -267,7 +267,10 @@ fn finished(job: &Job<'_>, mut report: Report, commit: PollCommit, done: Done) -
     report.touched = done.touched.clone();
     job.shared.committed(&done);
     speak(job, &report, commit.outcome, &done.schedule.reason);
-    let keep = done.enabled && commit.hold_until.is_some() && done.schedule.due.is_some();
+    let keep = done.held && done.schedule.due.is_some();
+    if !keep {
+        job.shared.given_back(done.schedule.due);
+    }
     let kept = keep.then(|| Claim {
         lease_until: commit.hold_until.unwrap_or(job.claim.lease_until),
         after_expired_lease: false,

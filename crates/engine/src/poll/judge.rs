@@ -132,6 +132,7 @@ fn keep(fetched: &Fetched, record: &Record, recalled: &Recalled, added: bool, ju
         at: fetched.ended,
         values: Json::Object(row.values).to_string(),
         stamp: Stamp::Observed,
+        oldest_known: false,
     });
     judged.history.extend(observed);
     let stamped = record.points.iter().filter_map(|point| {
@@ -151,6 +152,7 @@ fn keep(fetched: &Fetched, record: &Record, recalled: &Recalled, added: bool, ju
             at: point.at,
             values: Json::Object(named.collect()).to_string(),
             stamp: Stamp::Upstream,
+            oldest_known: point.oldest_known,
         })
     });
     judged.history.extend(stamped);

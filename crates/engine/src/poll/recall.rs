@@ -52,7 +52,13 @@ async fn keys_of(job: &Job<'_>, source: &str, gone: &[Fingerprint]) -> Result<Ve
     let mut keys = Vec::new();
     let mut after = None;
     loop {
-        let filter = TargetFilter { source: Some(source.to_owned()), after, limit: PAGE, ..TargetFilter::default() };
+        let filter = TargetFilter {
+            source: Some(source.to_owned()),
+            listed_by: Some(job.claim.target),
+            after,
+            limit: PAGE,
+            ..TargetFilter::default()
+        };
         let page = job.shared.store.targets(&filter).await?;
         let Some(last) = page.last() else { return Ok(keys) };
         after = Some(last.id);

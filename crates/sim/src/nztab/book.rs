@@ -147,7 +147,8 @@ fn scratch(rng: &mut SplitMix64, race: &Race, entrants: &mut [Entrant]) {
     let earliest = race.showing.opened + Span::hours(2);
     let morning = race.first_start() - Span::hours(3);
     for entrant in entrants.iter_mut() {
-        let at = whole_second(morning - Span::secs(rng.between(0, 14_400) as i64)).max(whole_second(earliest));
+        let at =
+            whole_second(morning - Span::secs(rng.between(0, 14_400) as i64)).max(whole_second(earliest));
         if rng.one_in(12) && spare > 1 && at < race.betting_ended() {
             spare -= 1;
             entrant.scratched = Some(Scratching { at, late: false });
@@ -155,7 +156,8 @@ fn scratch(rng: &mut SplitMix64, race: &Race, entrants: &mut [Entrant]) {
     }
     let late = race.fate.late_scratching.map(whole_second).filter(|at| *at < race.betting_ended());
     let who = rng.between(0, entrants.len() as u64 - 1) as usize;
-    let left = (0..entrants.len()).map(|n| (who + n) % entrants.len()).find(|n| entrants[*n].scratched.is_none());
+    let left =
+        (0..entrants.len()).map(|n| (who + n) % entrants.len()).find(|n| entrants[*n].scratched.is_none());
     if let (Some(at), Some(n)) = (late, left) {
         entrants[n].scratched = Some(Scratching { at, late: true });
     }

@@ -8,9 +8,28 @@ use crate::rng::SplitMix64;
 const FORM_BYTES: usize = 172_000;
 
 const SUMMARIES: [&str; 22] = [
-    "first_up", "second_up", "third_up", "fourth_up", "track", "distance", "track_distance", "good", "soft", "heavy", "turf",
-    "synthetic", "overall", "left_handed", "right_handed", "hurdle", "steeple", "fresh_30", "fresh_90", "weight_for_age",
-    "slow", "firm",
+    "first_up",
+    "second_up",
+    "third_up",
+    "fourth_up",
+    "track",
+    "distance",
+    "track_distance",
+    "good",
+    "soft",
+    "heavy",
+    "turf",
+    "synthetic",
+    "overall",
+    "left_handed",
+    "right_handed",
+    "hurdle",
+    "steeple",
+    "fresh_30",
+    "fresh_90",
+    "weight_for_age",
+    "slow",
+    "firm",
 ];
 const STIPES: [&str; 10] = [
     "Began awkwardly and settled at the rear of the field.",
@@ -35,18 +54,30 @@ pub(crate) fn append(rng: &mut SplitMix64, out: &mut String, bytes: usize) {
     let until = out.len() + bytes;
     let silk = "https://silks.example.invalid/events/racing";
     let mut o = Object::resume(out);
-    o.text("foaling_date", "2019-10-13").text("owners", "The Riverside Syndicate").text("silk_colours", "White, green spots");
+    o.text("foaling_date", "2019-10-13")
+        .text("owners", "The Riverside Syndicate")
+        .text("silk_colours", "White, green spots");
     o.text("silk_url_64x64", &format!("{silk}/{}_64x64.png", rng.next_u64()));
     o.text("silk_url_128x128", &format!("{silk}/{}_128x128.png", rng.next_u64()));
-    o.text("sire", "Northern Sky").text("dam", "Evening Tide").text("breeding", "5 Northern Sky-Evening Tide");
-    o.text("rating", "").text("handicap_rating", "61").text("win_p", "12%").text("place_p", "38%").bare("spr", 284);
+    o.text("sire", "Northern Sky")
+        .text("dam", "Evening Tide")
+        .text("breeding", "5 Northern Sky-Evening Tide");
+    o.text("rating", "")
+        .text("handicap_rating", "61")
+        .text("win_p", "12%")
+        .text("place_p", "38%")
+        .bare("spr", 284);
     o.bare("horse_id", rng.between(100_000, 999_999)).raw("meta", "null").text("form_comment", STIPES[4]);
     for name in SUMMARIES {
         let starts = rng.between(0, 24);
         let wins = rng.between(0, starts / 3);
         let mut s = Object::begin(o.key(name));
-        s.bare("number_of_starts", starts).bare("number_of_wins", wins).bare("number_of_placings", starts / 4);
-        s.bare("number_of_seconds", starts / 6).bare("number_of_thirds", starts / 7).bare("winning_distance", wins * 1_200);
+        s.bare("number_of_starts", starts)
+            .bare("number_of_wins", wins)
+            .bare("number_of_placings", starts / 4);
+        s.bare("number_of_seconds", starts / 6)
+            .bare("number_of_thirds", starts / 7)
+            .bare("winning_distance", wins * 1_200);
         s.end();
     }
     let starts = o.key("last_starts");
@@ -74,7 +105,9 @@ fn last_start(rng: &mut SplitMix64, out: &mut String, n: usize) {
     o.text("weight_carried", &format!("{}.5", rng.between(52, 62)));
     o.text("date", &format!("{:02}/{:02}/2025", rng.between(1, 28), rng.between(1, 12)));
     o.text("last_600", &format!("0.3{}.{}", rng.between(3, 9), rng.between(10, 99)));
-    o.text("track_surface", "Grass").text("track_direction", "Left Handed").text("run_rating", &number(rng, 40, 90));
+    o.text("track_surface", "Grass")
+        .text("track_direction", "Left Handed")
+        .text("run_rating", &number(rng, 40, 90));
     o.text("stipes", &format!("{} {}", names::pick(rng, &STIPES), names::pick(rng, &STIPES)));
     o.end();
 }

@@ -52,6 +52,13 @@ pub(crate) struct Step {
     pub(crate) multi: u64,
 }
 
+impl Step {
+    /// Each pool's total in cents.
+    pub(crate) fn totals(&self) -> Vec<(&'static str, u64)> {
+        POOLS.iter().zip(self.pools).map(|((product, _), cents)| (*product, cents)).collect()
+    }
+}
+
 /// When the money figures move: rarely at first, every minute near the end.
 pub(crate) fn times(rng: &mut SplitMix64, race: &Race) -> Vec<Time> {
     let ended = race.betting_ended();
@@ -106,7 +113,13 @@ impl Tracker {
             });
         }
         let slices = if race.showing.full { 9 } else { 3 };
-        Tracker { rows: shuffled_rows(rng, entrants.len(), ids.len(), slices), ids, slices, seed: race.seed, steps }
+        Tracker {
+            rows: shuffled_rows(rng, entrants.len(), ids.len(), slices),
+            ids,
+            slices,
+            seed: race.seed,
+            steps,
+        }
     }
 
     pub(crate) fn steps(&self) -> &[Step] {
@@ -140,14 +153,16 @@ impl Tracker {
         let weight = |n: u32| mix(self.seed ^ (who as u64) << 8 ^ u64::from(n)) % 100;
         let until = |n: u32| (0..n).map(weight).sum::<u64>();
         let all = until(self.slices).max(1);
-        let cut = |n: u32| if n == self.slices { u64::from(whole) } else { u64::from(whole) * until(n) / all };
+        let cut =
+            |n: u32| if n == self.slices { u64::from(whole) } else { u64::from(whole) * until(n) / all };
         (cut(slice + 1) - cut(slice)) as u32
     }
 }
 
 /// Owners that are no runners have one row each, entrants `slices`.
 fn shuffled_rows(rng: &mut SplitMix64, entrants: usize, owners: usize, slices: u32) -> Vec<(usize, u32)> {
-    let mut rows: Vec<(usize, u32)> = (0..entrants).flat_map(|who| (0..slices).map(move |n| (who, n))).collect();
+    let mut rows: Vec<(usize, u32)> =
+        (0..entrants).flat_map(|who| (0..slices).map(move |n| (who, n))).collect();
     rows.extend((entrants..owners).map(|who| (who, UNSLICED)));
     for n in (1..rows.len()).rev() {
         rows.swap(n, rng.between(0, n as u64) as usize);

@@ -74,26 +74,61 @@ pub(crate) const UNWATCHED: [Venue; 16] = [
 ];
 
 const FIRST: [&str; 28] = [
-    "Amber", "Bold", "Copper", "Dancing", "Electric", "Frosty", "Golden", "Hidden", "Iron", "Jolly", "Kindly", "Lucky",
-    "Midnight", "Noble", "Orchard", "Paper", "Quiet", "Restless", "Silver", "Thunder", "Upland", "Velvet", "Windy",
-    "Yonder", "Zephyr", "Marble", "Saffron", "Don't Tell",
+    "Amber",
+    "Bold",
+    "Copper",
+    "Dancing",
+    "Electric",
+    "Frosty",
+    "Golden",
+    "Hidden",
+    "Iron",
+    "Jolly",
+    "Kindly",
+    "Lucky",
+    "Midnight",
+    "Noble",
+    "Orchard",
+    "Paper",
+    "Quiet",
+    "Restless",
+    "Silver",
+    "Thunder",
+    "Upland",
+    "Velvet",
+    "Windy",
+    "Yonder",
+    "Zephyr",
+    "Marble",
+    "Saffron",
+    "Don't Tell",
 ];
 const SECOND: [&str; 26] = [
-    "Anchor", "Bandit", "Comet", "Drummer", "Echo", "Fable", "Gambit", "Harbour", "Isle", "Jester", "Kestrel", "Lantern",
-    "Mirage", "Nugget", "Oracle", "Piper", "Quest", "Ranger", "Sonnet", "Tempest", "Union", "Voyage", "Whisper", "Yarn",
-    "Zenith", "O'Clock",
+    "Anchor", "Bandit", "Comet", "Drummer", "Echo", "Fable", "Gambit", "Harbour", "Isle", "Jester",
+    "Kestrel", "Lantern", "Mirage", "Nugget", "Oracle", "Piper", "Quest", "Ranger", "Sonnet", "Tempest",
+    "Union", "Voyage", "Whisper", "Yarn", "Zenith", "O'Clock",
 ];
 const GIVEN: [&str; 16] = [
-    "Aroha", "Ben", "Carla", "Dev", "Ella", "Finn", "Grace", "Hemi", "Ines", "Jack", "Kiri", "Liam", "Mei", "Noah", "Olive",
-    "Priya",
+    "Aroha", "Ben", "Carla", "Dev", "Ella", "Finn", "Grace", "Hemi", "Ines", "Jack", "Kiri", "Liam", "Mei",
+    "Noah", "Olive", "Priya",
 ];
 const FAMILY: [&str; 16] = [
-    "Abbott", "Barlow", "Cheung", "Dunne", "Everett", "Faleolo", "Grey", "Hartigan", "Ihaka", "Joss", "Kemble", "Lowe",
-    "Marsh", "Ngata", "O'Dowd", "Pryor",
+    "Abbott", "Barlow", "Cheung", "Dunne", "Everett", "Faleolo", "Grey", "Hartigan", "Ihaka", "Joss",
+    "Kemble", "Lowe", "Marsh", "Ngata", "O'Dowd", "Pryor",
 ];
 const SPONSORS: [&str; 12] = [
-    "Harbour Bakery", "Kowhai Nurseries", "Two Rivers Feed", "Main Street Motors", "Fernleaf Dairy", "Summit Tiles",
-    "Tui Plumbing", "Railway Hotel", "Coastline Freight", "Old Mill Timber", "Paddock to Plate", "Lakeside Legal",
+    "Harbour Bakery",
+    "Kowhai Nurseries",
+    "Two Rivers Feed",
+    "Main Street Motors",
+    "Fernleaf Dairy",
+    "Summit Tiles",
+    "Tui Plumbing",
+    "Railway Hotel",
+    "Coastline Freight",
+    "Old Mill Timber",
+    "Paddock to Plate",
+    "Lakeside Legal",
 ];
 
 pub(crate) fn pick<'a>(rng: &mut SplitMix64, from: &[&'a str]) -> &'a str {

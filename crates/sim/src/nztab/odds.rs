@@ -31,8 +31,9 @@ pub(crate) struct Fluc {
 
 /// The prices a bookmaker offers, in cents.
 const LADDER: [u32; 42] = [
-    101, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200, 215, 230, 250, 270, 290, 310, 330, 350, 380, 420, 460, 500, 550,
-    600, 650, 700, 800, 900, 1_000, 1_100, 1_300, 1_500, 1_800, 2_100, 2_600, 3_100, 4_100, 5_100, 6_100, 8_100, 10_100,
+    101, 110, 120, 130, 140, 150, 160, 170, 180, 190, 200, 215, 230, 250, 270, 290, 310, 330, 350, 380, 420,
+    460, 500, 550, 600, 650, 700, 800, 900, 1_000, 1_100, 1_300, 1_500, 1_800, 2_100, 2_600, 3_100, 4_100,
+    5_100, 6_100, 8_100, 10_100,
 ];
 
 /// Cumulative percent of moves, and how long before the end of betting they come, in seconds.
@@ -51,7 +52,13 @@ enum Move {
 }
 
 /// The prices of a runner whose chance to win is `chance` in a million, from opening until `until`.
-pub(crate) fn draw(rng: &mut SplitMix64, race: &Race, chance: u64, money: &[Time], until: Time) -> Timeline<Odds> {
+pub(crate) fn draw(
+    rng: &mut SplitMix64,
+    race: &Race,
+    chance: u64,
+    money: &[Time],
+    until: Time,
+) -> Timeline<Odds> {
     let opened = race.showing.opened + Span::us(rng.between(0, 3_600_000_000) as i64);
     let mut moves: Vec<(Time, Move)> = draw_moves(rng, race, opened, until);
     for at in money {
@@ -100,7 +107,9 @@ fn draw_moves(rng: &mut SplitMix64, race: &Race, opened: Time, until: Time) -> V
     }
     if rng.one_in(BURST_ONE_IN) {
         let from = ended - Span::mins(34);
-        moves.extend((0..9).map(|n| (from + Span::us(n * 19_000_000 + rng.between(0, 999_999) as i64), Move::Fixed)));
+        moves.extend(
+            (0..9).map(|n| (from + Span::us(n * 19_000_000 + rng.between(0, 999_999) as i64), Move::Fixed)),
+        );
     }
     moves.retain(|(at, _)| *at > opened && *at < until);
     moves

@@ -44,7 +44,7 @@ impl Status {
 
 /// What `actual_start` shows before the jump is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BeforeJump {
+pub(crate) enum BeforeJump {
     /// No such field.
     Absent,
     /// 0.
@@ -55,7 +55,7 @@ pub enum BeforeJump {
 
 /// A protest, told with the final placings.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Protest {
+pub(crate) enum Protest {
     /// Second against first, upheld: they change places between Interim and Final.
     Upheld,
     /// Second against first, dismissed.
@@ -64,29 +64,29 @@ pub enum Protest {
 
 /// Everything that happens to a race, from its seed or laid down by a scenario.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fate {
+pub(crate) struct Fate {
     /// From the last advertised start to the jump.
-    pub delay: Span,
+    pub(crate) delay: Span,
     /// From the jump to Closed; negative when betting closes first.
-    pub close_lag: Span,
+    pub(crate) close_lag: Span,
     /// From the jump to Interim; `None` goes straight to Final.
-    pub interim_after: Option<Span>,
+    pub(crate) interim_after: Option<Span>,
     /// From the jump to Final.
-    pub final_after: Span,
+    pub(crate) final_after: Span,
     /// When it was told, and the new start.
-    pub retimings: Vec<(Time, Time)>,
+    pub(crate) retimings: Vec<(Time, Time)>,
     /// When it was called off.
-    pub abandoned: Option<Time>,
+    pub(crate) abandoned: Option<Time>,
     /// Closed by mistake and opened again, from … to.
-    pub reopened: Option<(Time, Time)>,
+    pub(crate) reopened: Option<(Time, Time)>,
     /// A protest, if there is one.
-    pub protest: Option<Protest>,
+    pub(crate) protest: Option<Protest>,
     /// When one runner is scratched late, on top of those the seed scratches.
-    pub late_scratching: Option<Time>,
+    pub(crate) late_scratching: Option<Time>,
     /// What `actual_start` shows before the jump.
-    pub before_jump: BeforeJump,
+    pub(crate) before_jump: BeforeJump,
     /// The jump is told only with Interim, not with Closed.
-    pub jump_told_late: bool,
+    pub(crate) jump_told_late: bool,
 }
 
 /// Cumulative share in percent and delay in seconds, straight lines between: median 68 s, 90th percentile 275 s,
@@ -96,7 +96,7 @@ const DELAYS: [(u64, u64); 9] =
 
 impl Fate {
     /// What a seed has in store for a race that is planned for `start`.
-    pub fn draw(rng: &mut SplitMix64, start: Time) -> Fate {
+    pub(crate) fn draw(rng: &mut SplitMix64, start: Time) -> Fate {
         let secs = |rng: &mut SplitMix64, low, high| Span::secs(rng.between(low, high) as i64);
         let delay = draw_delay(rng);
         let close_lag = secs(rng, 0, 40) - Span::secs(15);
@@ -173,6 +173,8 @@ pub(crate) struct Card {
 pub(crate) struct Showing {
     /// From when races can be bet on.
     pub(crate) opened: Time,
+    /// Nine in the morning, whose price the upstream remembers.
+    pub(crate) nine_am: Time,
     /// How often the upstream's data is renewed.
     pub(crate) refresh: Span,
     /// Fixed-odds moves per runner, about.
@@ -289,7 +291,9 @@ impl Card {
     pub(crate) fn details(rng: &mut SplitMix64, category: Category) -> (String, u32) {
         let distance = match category {
             Category::Thoroughbred => 1_000 + 100 * rng.between(0, 16) as u32,
-            Category::Harness => *[1_609, 1_980, 2_200, 2_600, 2_700].get(rng.between(0, 4) as usize).unwrap_or(&2_200),
+            Category::Harness => {
+                *[1_609, 1_980, 2_200, 2_600, 2_700].get(rng.between(0, 4) as usize).unwrap_or(&2_200)
+            }
             Category::Greyhound => *[295, 375, 457, 520].get(rng.between(0, 3) as usize).unwrap_or(&375),
         };
         (names::race(rng, category, distance), distance)

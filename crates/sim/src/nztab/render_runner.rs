@@ -1,6 +1,6 @@
 //! One runner as the upstream shows it.
 
-use stakeout_core::{Span, Time};
+use stakeout_core::Time;
 
 use super::book::{Book, Entrant};
 use super::faults::{Missing, Twist};
@@ -15,7 +15,9 @@ pub(crate) fn constant(rng: &mut SplitMix64, race: &Race, entrant: &Entrant) -> 
     let mut out = String::new();
     let mut o = Object::begin(&mut out);
     o.text("entrant_id", &entrant.id).text("market_name", "Final Field").bare("primary_market", true);
-    o.text("name", &entrant.name).bare("is_emergency", entrant.number > 12).bare("first_start_indicator", false);
+    o.text("name", &entrant.name)
+        .bare("is_emergency", entrant.number > 12)
+        .bare("first_start_indicator", false);
     o.text("emergency_position", if entrant.number > 12 { "E1" } else { "" });
     match rng.between(0, 2) {
         0 => o.raw("runner_change", "null"),
@@ -30,7 +32,8 @@ pub(crate) fn constant(rng: &mut SplitMix64, race: &Race, entrant: &Entrant) -> 
     };
     o.raw("barrier", &entrant.barrier).bare("runner_number", entrant.number);
     o.text("prize_money", &(rng.between(0, 400) * 250).to_string()).bare("age", rng.between(2, 9));
-    o.text("sex", names::pick(rng, &["g", "m", "f", "h"])).text("colour", names::pick(rng, &["b", "br", "ch", "gr"]));
+    o.text("sex", names::pick(rng, &["g", "m", "f", "h"]))
+        .text("colour", names::pick(rng, &["b", "br", "ch", "gr"]));
     o.text("jockey", &entrant.jockey).text("apprentice_indicator", "").text("country", race.card.country);
     o.text("trainer_name", &entrant.trainer).text("trainer_location", "Riverside");
     o.text("last_twenty_starts", &rng.between(1_000, 99_999).to_string());
@@ -38,8 +41,36 @@ pub(crate) fn constant(rng: &mut SplitMix64, race: &Race, entrant: &Entrant) -> 
     out
 }
 
-/// The whole runner at `at`.
-pub(crate) fn runner(out: &mut String, race: &Race, book: &Book, entrant: &Entrant, at: Time, twist: &Twist) {
+/// A race's runners at one moment.
+pub(crate) struct Field<'a> {
+    race: &'a Race,
+    book: &'a Book,
+    at: Time,
+    twist: &'a Twist,
+    /// The runner at the shortest price.
+    pub(crate) favourite: Option<&'a Entrant>,
+    /// The runner that has shortened most since it opened; none when nobody has.
+    pub(crate) mover: Option<&'a Entrant>,
+}
+
+impl<'a> Field<'a> {
+    pub(crate) fn new(race: &'a Race, book: &'a Book, at: Time, twist: &'a Twist) -> Field<'a> {
+        let running = || book.entrants.iter().filter(|e| e.scratched.is_none_or(|s| s.at > at));
+        let price = |e: &Entrant| e.odds.at(at).map(|odds| odds.fixed_win);
+        let shortened = |e: &Entrant| {
+            let open = e.flucs.first().map_or(0, |fluc| fluc.cents);
+            u64::from(open.saturating_sub(price(e).unwrap_or(open))) * 1_000 / u64::from(open.max(1))
+        };
+        let favourite = running().min_by_key(|e| price(e).unwrap_or(u32::MAX));
+        let mover = running().max_by_key(|e| shortened(e)).filter(|e| shortened(e) > 0);
+        Field { race, book, at, twist, favourite, mover }
+    }
+}
+
+/// The whole runner.
+pub(crate) fn runner(out: &mut String, field: &Field<'_>, entrant: &Entrant) {
+    let Field { race, book, at, twist, .. } = *field;
+    let is = |other: Option<&Entrant>| other.is_some_and(|other| other.number == entrant.number);
     out.push_str(&entrant.constant);
     let mut o = Object::resume(out);
     let scratched = entrant.scratched.filter(|s| s.at <= at);
@@ -54,8 +85,8 @@ pub(crate) fn runner(out: &mut String, race: &Race, book: &Book, entrant: &Entra
         None => o.raw("scr_time", "null"),
         Some(s) => o.text("scr_time", &second_time(s.at)),
     };
-    o.bare("favourite", favourite(book, at).is_some_and(|f| f.id == entrant.id));
-    o.bare("mover", mover(book, at).is_some_and(|m| m.id == entrant.id));
+    o.bare("favourite", is(field.favourite));
+    o.bare("mover", is(field.mover));
     if !twist.lacks(Missing::Odds) {
         odds(o.key("odds"), entrant, at);
     }
@@ -90,33 +121,15 @@ fn flucs(o: &mut Object<'_>, race: &Race, entrant: &Entrant, at: Time) {
     };
     let six = &known[known.len().saturating_sub(6)..];
     list(o.key("flucs"), six, |out, fluc| hundredths(out, u64::from(fluc.cents)));
-    let nine = race.first_start() - Span::hours(3);
     let extreme = |beats: fn(u32, u32) -> bool| {
         known.iter().fold(open, |best, fluc| if beats(fluc.cents, best.cents) { fluc } else { best })
     };
-    let nine_am: &Fluc = known.iter().rev().find(|fluc| fluc.at <= nine).unwrap_or(open);
+    let nine_am: &Fluc = known.iter().rev().find(|fluc| fluc.at <= race.showing.nine_am).unwrap_or(open);
     let mut all = Object::begin(o.key("flucs_with_timestamp"));
     list(all.key("last_six"), six, |out, fluc| out.push_str(&fluc.json));
-    all.raw("open", &open.json).raw("high", &extreme(|a, b| a > b).json).raw("low", &extreme(|a, b| a < b).json);
+    all.raw("open", &open.json)
+        .raw("high", &extreme(|a, b| a > b).json)
+        .raw("low", &extreme(|a, b| a < b).json);
     all.raw("nine_am", &nine_am.json);
     all.end();
-}
-
-/// The runner at the shortest price.
-pub(crate) fn favourite(book: &Book, at: Time) -> Option<&Entrant> {
-    running(book, at).min_by_key(|e| e.odds.at(at).map_or(u32::MAX, |odds| odds.fixed_win))
-}
-
-/// The runner that has shortened most since it opened; none when nobody has.
-pub(crate) fn mover(book: &Book, at: Time) -> Option<&Entrant> {
-    let shortened = |e: &Entrant| {
-        let open = e.flucs.first().map_or(0, |fluc| fluc.cents);
-        let now = e.odds.at(at).map_or(open, |odds| odds.fixed_win);
-        u64::from(open.saturating_sub(now)) * 1_000 / u64::from(open.max(1))
-    };
-    running(book, at).max_by_key(|e| shortened(e)).filter(|e| shortened(e) > 0)
-}
-
-fn running(book: &Book, at: Time) -> impl Iterator<Item = &Entrant> {
-    book.entrants.iter().filter(move |e| e.scratched.is_none_or(|s| s.at > at))
 }

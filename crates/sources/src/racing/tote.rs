@@ -43,7 +43,7 @@ fn number(leaf: &Leaf<'_>) -> Value {
     leaf.number().into()
 }
 
-/// Whether a pool or a product is decided by this race alone.
+/// Whether a pool is decided by this race alone.
 pub(super) fn is_single_race(product: &str) -> bool {
     let product = product.to_ascii_lowercase();
     !MULTI_LEG.iter().any(|word| product.contains(word))
@@ -107,7 +107,10 @@ pub(super) fn results(parent: Parent<'_>, placings: &[Placing<'_>], odd: &mut Od
 /// Interim ones no longer count.
 pub(super) fn dividends(parent: Parent<'_>, dividends: &[Dividend<'_>], odd: &mut Odd) -> Rows {
     let is_final = |d: &Dividend<'_>| d.status.text().is_some_and(|s| s.eq_ignore_ascii_case("final"));
-    let product = |d: &Dividend<'_>| Some((d.tote.text()?.into_owned(), d.product_name.text()?.into_owned()));
+    let product = |d: &Dividend<'_>| {
+        let tote = d.tote.text().unwrap_or_default().into_owned();
+        Some((tote, d.product_name.text()?.into_owned()))
+    };
     let settled: Vec<_> = dividends.iter().filter(|d| is_final(d)).filter_map(product).collect();
     let mut rows = Rows { records: Vec::with_capacity(dividends.len()), whole: true };
     for dividend in dividends {
@@ -118,7 +121,7 @@ pub(super) fn dividends(parent: Parent<'_>, dividends: &[Dividend<'_>], odd: &mu
         };
         let superseded =
             !is_final(dividend) && product(dividend).is_some_and(|product| settled.contains(&product));
-        if superseded || !is_single_race(&name) {
+        if superseded {
             continue;
         }
         let (runners, positions) = positions(dividend);

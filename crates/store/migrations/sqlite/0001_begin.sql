@@ -90,6 +90,8 @@ CREATE TABLE history (
     stream      TEXT    NOT NULL,
     at_us       INTEGER NOT NULL,
     upstream    INTEGER NOT NULL,
+    -- Moves between this row and the one before are lost.
+    gap         INTEGER NOT NULL DEFAULT 0,
     values_json TEXT    NOT NULL,
     PRIMARY KEY (source_id, fingerprint, stream, at_us)
 ) WITHOUT ROWID;

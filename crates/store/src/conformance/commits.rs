@@ -5,7 +5,7 @@ use stakeout_core::adherence::{Account, Cause, Look, Punctuality, Run, Sight};
 
 use super::Backend;
 use super::story::{Poll, World, after, at, due};
-use crate::{CommitOutcome, Effect, KvWrite, PollLog, PollOutcome, Sample};
+use crate::{CommitOutcome, Effect, EventWrite, KvWrite, PollLog, PollOutcome, Sample};
 
 /// Not a record, not an event, not a due time gets in without the newest token.
 pub async fn a_stale_fence_is_refused_whole(backend: &dyn Backend) {
@@ -74,8 +74,10 @@ pub async fn a_poisoned_and_a_stale_poll_harm_no_other(backend: &dyn Backend) {
             let poll = poll.tells(claim, "drop", &name(n), Effect::Appeared);
             match n {
                 30 => poll.with(|p| p.fence += 1).0,
-                // History of a record that nobody ever saw, after everything else of the poll was fine.
-                60 => poll.remembers("unheard of", 1, crate::Stamp::Upstream).0,
+                // Fine up to its last event, which has the identity of the one before.
+                60 => {
+                    poll.with(|p| p.events.push(EventWrite { data: "other".into(), ..p.events[0].clone() })).0
+                }
                 _ => poll.0,
             }
         })

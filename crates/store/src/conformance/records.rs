@@ -103,6 +103,53 @@ pub async fn upstream_history_is_written_once(backend: &dyn Backend) {
     assert_eq!(world.store.history(SOURCE, print("x"), Some("other"), 9).await.expect("history"), []);
 }
 
+/// A move that a poll saw and stamped is told again by the upstream with its own, earlier time: one move, one row.
+pub async fn the_upstreams_row_replaces_the_observed_one(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let seen = Poll::of(&claim, 5).holding(&claim).sees(&claim, &[("x", 7)]);
+    world.done(seen.clone()).await;
+    let claim = after(&claim, &seen);
+    let told = Poll::of(&claim, 9).with(|p| p.now = at(3)).remembers("x", 7, Stamp::Upstream);
+    world.done(told.with(|p| p.now = at(9))).await;
+    let rows = world.store.history(SOURCE, print("x"), None, 10).await.expect("history");
+    let rows: Vec<_> = rows.iter().map(|r| (r.at, r.values["price"].as_i64(), r.upstream)).collect();
+    assert_eq!(rows, [(at(3), Some(7), true)]);
+}
+
+/// The upstream remembers only so much: when all of it is news, something in between may be lost, and that is said.
+pub async fn a_gap_in_the_upstreams_history_is_marked(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    for (second, price, gap) in [(1, 1, false), (2, 1, false), (6, 2, true)] {
+        let oldest = |mut poll: Poll| {
+            poll.0.history.iter_mut().for_each(|point| point.oldest_known = true);
+            poll
+        };
+        let poll = Poll::of(&claim, second).holding(&claim).sees(&claim, &[("x", price)]).with(|p| p.history.clear());
+        // At second 2 the oldest that the upstream remembers is still the one of second 1.
+        let stamped = at(if second == 2 { 1 } else { second });
+        let poll = poll.with(|p| p.now = stamped).remembers("x", price, Stamp::Upstream).with(|p| p.now = at(second));
+        let poll = oldest(poll);
+        world.done(poll.clone()).await;
+        claim = after(&claim, &poll);
+        let rows = world.store.history(SOURCE, print("x"), None, 10).await.expect("history");
+        assert_eq!(rows.last().map(|row| row.gap), Some(gap), "second {second}");
+    }
+}
+
+/// What was seen before the clock was set back must not look newer than what is seen now.
+pub async fn a_clock_set_back_does_not_freeze_records(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let ahead = Poll::of(&claim, 3_600).holding(&claim).sees(&claim, &[("x", 1)]);
+    world.done(ahead.clone()).await;
+    let claim = after(&claim, &ahead);
+    let back = Poll::of(&claim, 5).sees(&claim, &[("x", 2)]).tells(&claim, "price", "x", Effect::Changed);
+    assert_eq!(world.done(back).await.events.len(), 1);
+    assert_eq!(world.record("x").await.expect("stored").body["price"].as_i64(), Some(2));
+}
+
 /// What a poll stamps itself counts only if the record is another than before.
 pub async fn observed_history_needs_a_real_change(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a"]).await;

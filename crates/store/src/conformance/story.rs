@@ -221,6 +221,7 @@ impl Poll {
             at: self.0.now,
             values: json!({ "price": price }).to_string(),
             stamp,
+            oldest_known: false,
         });
         self
     }

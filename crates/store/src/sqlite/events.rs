@@ -80,13 +80,14 @@ fn is_duplicate(conn: &Connection, event: &EventWrite) -> Work<bool> {
 }
 
 /// Takes the right to tell this rule's event about this record; refused within the quiet time of the last one.
-/// What is refused leaves no trace, so it does not extend the quiet time.
+/// What is refused leaves no trace, so it does not extend the quiet time. An event in the future is from before the
+/// clock was set back and keeps nobody quiet.
 fn claim_notice(conn: &Connection, source_id: i64, event: &EventWrite) -> Work<bool> {
     let Some(quiet) = event.quiet else { return Ok(true) };
     let mut statement = conn.prepare_cached(
         "INSERT INTO notices (source_id, rule, fingerprint, at_us, until_us) VALUES (?1, ?2, ?3, ?4, ?4 + ?5)
          ON CONFLICT DO UPDATE SET at_us = excluded.at_us, until_us = excluded.until_us
-             WHERE notices.at_us <= excluded.at_us - ?5",
+             WHERE notices.at_us <= excluded.at_us - ?5 OR notices.at_us > excluded.at_us",
     )?;
     let changed = statement.execute(params![
         source_id,

@@ -147,7 +147,7 @@ pub(super) fn history(
     limit: u32,
 ) -> Work<Vec<HistoryRow>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
-    let sql = "SELECT at_us, stream, values_json, upstream FROM history
+    let sql = "SELECT at_us, stream, values_json, upstream, gap FROM history
                WHERE source_id = ?1 AND fingerprint = ?2 AND (?3 IS NULL OR stream = ?3)
                ORDER BY at_us DESC, stream DESC LIMIT ?4";
     let read = |row: &Row<'_>| {
@@ -156,6 +156,7 @@ pub(super) fn history(
             stream: row.get("stream")?,
             values: rows::json(row, "values_json")?,
             upstream: row.get("upstream")?,
+            gap: row.get("gap")?,
         })
     };
     let mut newest = all(conn, sql, &[&source_id, &record.to_bytes(), &stream, &limit], read)?;

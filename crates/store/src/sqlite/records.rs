@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, named_params, params};
-use stakeout_core::{ContentHash, Fingerprint, Time};
+use stakeout_core::{ContentHash, Fingerprint, Span, Time};
 
 use super::fault::Work;
 use super::rows;
@@ -38,7 +38,7 @@ pub(super) fn write(conn: &Connection, source_id: i64, poll: &PollCommit, effect
     for record in &poll.records {
         let happened = match find(conn, source_id, record.fingerprint)? {
             None => insert(conn, source_id, record)?,
-            Some(stored) => update(conn, &stored, record)?,
+            Some(stored) => update(conn, &stored, record, poll.now)?,
         };
         effects.insert(record.fingerprint, happened);
     }
@@ -88,9 +88,11 @@ fn insert(conn: &Connection, source_id: i64, record: &RecordWrite) -> Work<Happe
 }
 
 /// The newest observation wins; an older one may still make its target a holder.
-fn update(conn: &Connection, stored: &Stored, record: &RecordWrite) -> Work<Happened> {
+fn update(conn: &Connection, stored: &Stored, record: &RecordWrite, now: Time) -> Work<Happened> {
     let appeared = record.added && stored.holders == 0;
-    let newest = record.seen >= stored.seen;
+    // Something seen far in the future was seen before the clock was set back: it is not newer. Polls that overtake
+    // each other on the way to their commit differ by much less.
+    let newest = record.seen >= stored.seen || stored.seen > now + Span::mins(1);
     let changed = newest && record.content != stored.content;
     let gone_before = stored.gone;
     if newest {
