@@ -14,6 +14,7 @@ use tokio::task::JoinSet;
 
 use crate::quantile::Sorted;
 use crate::stamped::Grid;
+use crate::upstream::Upstream;
 
 /// One task per target that does nothing but sleep until its due times; lateness in milliseconds.
 pub(crate) async fn timers(targets: u64, every: Duration, window: Duration) -> Sorted {
@@ -38,8 +39,23 @@ pub(crate) async fn timers(targets: u64, every: Duration, window: Duration) -> S
     Sorted::new(tasks.join_all().await.into_iter().flatten().collect())
 }
 
-/// Answers per second that a bare client reads whole, with so many requests in flight.
-pub(crate) async fn client(url: &str, in_flight: u32, window: Duration) -> anyhow::Result<f64> {
+/// What a bare client does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Bare {
+    /// Answers read whole.
+    pub(crate) per_second: f64,
+    /// Processor time per answer, the upstream's included.
+    pub(crate) cpu_us: f64,
+}
+
+/// Reads answers with so many requests in flight.
+pub(crate) async fn client(
+    upstream: &Upstream,
+    path: &str,
+    in_flight: u32,
+    window: Duration,
+) -> anyhow::Result<Bare> {
+    let url = upstream.url(path);
     // Whoever installed a provider before chose it on purpose.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = Client::builder().pool_max_idle_per_host(in_flight as usize).tcp_nodelay(true).build()?;
@@ -59,12 +75,14 @@ pub(crate) async fn client(url: &str, in_flight: u32, window: Duration) -> anyho
     }
     // Connections are opened before the clock runs.
     tokio::time::sleep(Duration::from_millis(500)).await;
-    let (began, before) = (Instant::now(), answers.load(Ordering::Relaxed));
+    let count = || (answers.load(Ordering::Relaxed) as f64, upstream.cpu_seconds_with_ours());
+    let (began, before) = (Instant::now(), count());
     tokio::time::sleep(window).await;
-    let rate = (answers.load(Ordering::Relaxed) - before) as f64 / began.elapsed().as_secs_f64();
+    let (took, after) = (began.elapsed().as_secs_f64(), count());
     stop.store(true, Ordering::Relaxed);
     loops.join_all().await.into_iter().collect::<anyhow::Result<()>>()?;
-    Ok(rate)
+    let read = after.0 - before.0;
+    Ok(Bare { per_second: read / took, cpu_us: (after.1 - before.1) * 1e6 / read })
 }
 
 /// Durable transactions of one row each, one after another, in milliseconds each.

@@ -44,6 +44,18 @@ impl Machine {
     }
 }
 
+/// Processor seconds that a process has used so far, all its threads; `None` when it is gone.
+pub(crate) fn cpu_seconds(process: u32) -> Option<f64> {
+    fs::read_to_string(format!("/proc/{process}/stat")).ok().as_deref().and_then(cpu_of)
+}
+
+/// The fields after the name count from 3; user and system time are fields 14 and 15, in ticks of 10 ms.
+fn cpu_of(stat: &str) -> Option<f64> {
+    let mut fields = stat.rsplit_once(')')?.1.split_whitespace().skip(11);
+    let mut ticks = || fields.next()?.parse::<f64>().ok();
+    Some((ticks()? + ticks()?) / 100.0)
+}
+
 fn trimmed(text: String) -> String {
     text.trim().to_owned()
 }
@@ -74,6 +86,13 @@ mod tests {
         assert_eq!(file_system(mounts, "/tmp/x").as_deref(), Some("tmpfs"));
         assert_eq!(file_system(mounts, "/tmpfiles").as_deref(), Some("ext4"));
         assert_eq!(file_system("", "/tmp"), None);
+    }
+
+    #[test]
+    fn processor_time_is_read_behind_any_name() {
+        let stat = "42 (a) b) S 1 42 42 0 -1 4194560 100 0 0 0 150 50 7 7 20 0 4 0 1000 1000000 100";
+        assert_eq!(cpu_of(stat), Some(2.0));
+        assert_eq!(cpu_of("42 (x) S 1"), None);
     }
 
     #[test]

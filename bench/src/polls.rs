@@ -86,8 +86,14 @@ pub(crate) fn changed(claim: &Claim, now: Time, value: u64) -> PollCommit {
         seen: now,
         added: value == 0,
     };
-    let history =
-        HistoryWrite { fingerprint, stream: STREAM.into(), at: now, values: body, stamp: Stamp::Observed };
+    let history = HistoryWrite {
+        fingerprint,
+        stream: STREAM.into(),
+        at: now,
+        values: body,
+        stamp: Stamp::Observed,
+        oldest_known: false,
+    };
     PollCommit {
         outcome: PollOutcome::Changed,
         hold_until: Some(claim.lease_until),

@@ -109,7 +109,7 @@ pub(crate) fn judge(grid: Grid, notes: &[Note], from: Time, to: Time) -> Kept {
     for pair in notes.windows(2) {
         let mut due = grid.after(pair[0].ended);
         if due - pair[0].ended < NOTE_GAP && pair[1].sent >= due + grid.every {
-            due = due + grid.every;
+            due += grid.every;
         }
         if due < from || due >= to {
             continue;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use crate::args::Pace;
+use crate::floor::Bare;
 use crate::scene::{Scene, Watch, runtime};
 use crate::stamped::StampedFetch;
 use crate::table::{Met, Row, grouped};
@@ -42,6 +43,8 @@ struct Trial {
     events_per_second: f64,
     transactions_per_second: f64,
     synced_per_second: f64,
+    /// Processor time per poll, the upstream's included: it depends less on what else the machine does.
+    cpu_us: f64,
 }
 
 impl Trial {
@@ -52,8 +55,9 @@ impl Trial {
     fn describe(&self) -> String {
         let per_transaction = self.polls_per_second / self.transactions_per_second.max(1e-9);
         format!(
-            "{}/s ({} events/s, {} transactions/s, {} of them synced, {per_transaction:.1} polls each)",
+            "{}/s, {:.0} µs CPU each ({} events/s, {} transactions/s, {} of them synced, {per_transaction:.1} polls each)",
             grouped(self.polls_per_second),
+            self.cpu_us,
             grouped(self.events_per_second),
             grouped(self.transactions_per_second),
             grouped(self.synced_per_second),
@@ -65,27 +69,31 @@ pub(crate) fn measure(pace: Pace) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     for case in &CASES {
         let bare = bare(case, pace)?;
-        print::progress(&format!("bare client, {}: {}/s", case.name, grouped(bare)));
-        let best = highest_kept_up(case, bare, pace)?;
-        rows.push(row(case, "kept up", best.as_ref(), bare, true));
+        print::progress(&format!("{}: {}", case.name, describe(&bare)));
+        let best = highest_kept_up(case, bare.per_second, pace)?;
+        rows.push(row(case, "kept up", best.as_ref(), &bare, true));
         let (targets, every) = OVERLOAD;
         let overloaded = trial(case.path, targets, every, pace.secs(4, 2))?;
-        rows.push(row(case, "overloaded", Some(&overloaded), bare, false));
+        rows.push(row(case, "overloaded", Some(&overloaded), &bare, false));
     }
     Ok(rows)
 }
 
-fn bare(case: &Case, pace: Pace) -> anyhow::Result<f64> {
+fn bare(case: &Case, pace: Pace) -> anyhow::Result<Bare> {
     let upstream = Upstream::start()?;
-    runtime()?.block_on(floor::client(&upstream.url(case.path), IN_FLIGHT, pace.secs(4, 2)))
+    runtime()?.block_on(floor::client(&upstream, case.path, IN_FLIGHT, pace.secs(4, 2)))
 }
 
-fn row(case: &Case, how: &str, trial: Option<&Trial>, bare: f64, judged: bool) -> Row {
-    let share = trial.map_or(0.0, |trial| trial.polls_per_second / bare);
+fn describe(bare: &Bare) -> String {
+    format!("bare client {}/s, {:.0} µs CPU each", grouped(bare.per_second), bare.cpu_us)
+}
+
+fn row(case: &Case, how: &str, trial: Option<&Trial>, bare: &Bare, judged: bool) -> Row {
+    let share = trial.map_or(0.0, |trial| trial.polls_per_second / bare.per_second);
     Row {
         what: format!("polls per second, {}, {how}", case.name),
         ours: trial.map_or("none of the rates tried".to_owned(), Trial::describe),
-        floor: format!("bare client {}/s", grouped(bare)),
+        floor: describe(bare),
         ratio: Some(share),
         target: if judged { format!("≥ {:.0} %", case.share * 100.0) } else { String::new() },
         met: if judged { Met::when(share >= case.share) } else { Met::NoTarget },
@@ -123,10 +131,10 @@ fn trial(path: &str, targets: u64, every: Duration, window: Duration) -> anyhow:
     let upstream = Upstream::start()?;
     let url = upstream.url(path);
     let watch = Watch { url: &url, targets, every, concurrency: IN_FLIGHT };
-    runtime()?.block_on(run(&watch, window))
+    runtime()?.block_on(run(&upstream, &watch, window))
 }
 
-async fn run(watch: &Watch<'_>, window: Duration) -> anyhow::Result<Trial> {
+async fn run(upstream: &Upstream, watch: &Watch<'_>, window: Duration) -> anyhow::Result<Trial> {
     // Without targets to note: only failures are counted.
     let fetch = Arc::new(StampedFetch::new(0)?);
     let scene = Scene::start(watch, fetch.clone()).await?;
@@ -138,9 +146,10 @@ async fn run(watch: &Watch<'_>, window: Duration) -> anyhow::Result<Trial> {
     let newest = scene.control.newest();
     let count =
         || [scene.polls(), counters.transactions(), counters.durable_transactions(), *newest.borrow()];
-    let (began, before) = (Instant::now(), count());
+    let (began, before, cpu_before) = (Instant::now(), count(), upstream.cpu_seconds_with_ours());
     tokio::time::sleep(window).await;
     let (took, after) = (began.elapsed().as_secs_f64(), count());
+    let cpu_us = (upstream.cpu_seconds_with_ours() - cpu_before) * 1e6;
     scene.stop().await?;
     anyhow::ensure!(fetch.failed() == 0, "{} requests failed: the upstream is broken", fetch.failed());
     let per_second = |i: usize| (after[i] - before[i]) as f64 / took;
@@ -150,5 +159,6 @@ async fn run(watch: &Watch<'_>, window: Duration) -> anyhow::Result<Trial> {
         events_per_second: per_second(3),
         transactions_per_second: per_second(1),
         synced_per_second: per_second(2),
+        cpu_us: cpu_us / (after[0] - before[0]).max(1) as f64,
     })
 }

@@ -6,6 +6,8 @@ use std::process::{Child, Stdio};
 use anyhow::Context as _;
 use stakeout_sim::FastServer;
 
+use crate::machine::cpu_seconds;
+
 /// A running upstream; it ends when this is dropped.
 pub(crate) struct Upstream {
     child: Child,
@@ -25,6 +27,11 @@ impl Upstream {
         let mut address = String::new();
         BufReader::new(out).read_line(&mut address)?;
         Ok(Upstream { child, address: address.trim().to_owned() })
+    }
+
+    /// Processor seconds that it and this process have used so far: what a poll costs the machine.
+    pub(crate) fn cpu_seconds_with_ours(&self) -> f64 {
+        [self.child.id(), std::process::id()].into_iter().filter_map(cpu_seconds).sum()
     }
 
     /// The address of `path`, which begins with `/`.

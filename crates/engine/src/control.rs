@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value as Json;
 use stakeout_core::Span;
@@ -64,6 +64,12 @@ impl Control {
         self.changed(moved).await
     }
 
+    /// Computes the due times of all targets anew and lets go of those that moved.
+    pub(crate) async fn replan(&self) -> Result<(), EngineError> {
+        let moved = replan::everything(&self.shared).await?;
+        self.changed(moved).await
+    }
+
     /// Polls everything that is due now, waiting at most `limit`.
     pub async fn pass(&self, limit: Span) -> Result<PassReport, EngineError> {
         let began = Instant::now();
@@ -72,10 +78,12 @@ impl Control {
         self.dispatcher.send(Message::Barrier(answer)).await.map_err(|_| EngineError::Stopped)?;
         self.shared.look.notify_one();
         // Whoever ran out of time gets the numbers so far; the polls go on.
-        let _ = tokio::time::timeout(limit.to_std(), reached).await;
+        let held = tokio::time::timeout(limit.to_std(), reached).await.ok().and_then(Result::ok).flatten();
         let mut report = self.shared.stats.take_pass();
-        report.took_ms = Duration::as_millis(&began.elapsed()) as u64;
-        report.next_due = self.shared.store.next_wake(&self.shared.source_names()).await?.or(report.next_due);
+        report.took_ms = began.elapsed().as_millis() as u64;
+        // What is held wakes with its lease in the store, and with its due time here.
+        let stored = self.shared.store.next_wake(&self.shared.source_names()).await?;
+        report.next_due = [stored, held].into_iter().flatten().min();
         Ok(report)
     }
 

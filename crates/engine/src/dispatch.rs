@@ -41,8 +41,8 @@ pub(crate) enum Message {
     Claimed(Vec<Claim>, Time),
     /// These targets' plans changed in the store: whoever holds them lets go.
     Changed(Vec<TargetId>),
-    /// Answer when everything due by now has been polled.
-    Barrier(oneshot::Sender<()>),
+    /// Answer when everything due by now has been polled, with the due time of what is held next.
+    Barrier(oneshot::Sender<Option<Time>>),
 }
 
 /// How the dispatcher treats a target after its poll.
@@ -74,11 +74,11 @@ pub(crate) struct Dispatcher {
     fires: HashMap<TargetId, Time>,
     lanes: BTreeMap<String, LaneState>,
     polls: JoinSet<Finished>,
-    /// Whose poll a task is, should it die.
-    tasks: HashMap<tokio::task::Id, String>,
+    /// Whose poll a task is, and when it was due.
+    tasks: HashMap<tokio::task::Id, (String, Time)>,
     /// Targets polled in this pass.
     polled: HashSet<TargetId>,
-    barriers: Vec<(Time, oneshot::Sender<()>)>,
+    barriers: Vec<(Time, oneshot::Sender<Option<Time>>)>,
     /// The last time the claimer looked and found nothing more.
     looked: Time,
     next_renewal: Time,
@@ -184,7 +184,11 @@ impl Dispatcher {
     fn hold(&mut self, claim: Claim, claimed: Time) {
         let Some(slot) = claim.schedule.due else { return };
         let Some(lane) = self.shared.lanes.get(&claim.source) else { return };
-        let fire = fire_time(&*lane.source(), &claim, slot, claimed);
+        let fire = match self.mode {
+            Mode::Service => fire_time(&*lane.source(), &claim, slot, claimed),
+            // A pass is somebody else's schedule: what is due goes at once.
+            Mode::Pass => claimed,
+        };
         self.fires.insert(claim.target, fire);
         self.timer.push(Reverse((fire, claim.target)));
         self.held.insert(claim.target, (claim, claimed));
@@ -203,7 +207,7 @@ impl Dispatcher {
             self.fires.remove(&target);
             let Some((claim, claimed)) = self.held.remove(&target) else { continue };
             let Some(lane) = self.lanes.get_mut(&claim.source) else { continue };
-            let due = due_time(&*self.shared.lanes[&claim.source].source(), &claim).unwrap_or(fire);
+            let due = due_time(&*self.shared.lanes[&claim.source].source(), &claim).unwrap_or(fire).min(fire);
             let timing = Timing { due, claimed, ready: now, admitted: now, sent: now, limited_by: None };
             let slack = claim.schedule.slack;
             lane.ready.push(Departure { claim, timing }, slack);
@@ -233,11 +237,12 @@ impl Dispatcher {
                 lane.in_flight += 1;
                 let shared = Arc::clone(&self.shared);
                 let source = name.clone();
+                let due = departure.timing.due;
                 let task = self.polls.spawn(async move {
                     let lane = shared.lanes.get(&source).expect("exists, because lanes are never removed");
                     poll(&shared, lane, departure).await
                 });
-                self.tasks.insert(task.id(), name.clone());
+                self.tasks.insert(task.id(), (name.clone(), due));
             }
         }
     }
@@ -245,8 +250,8 @@ impl Dispatcher {
     /// A poll came back.
     fn landed(&mut self, landed: Result<(tokio::task::Id, Finished), tokio::task::JoinError>) {
         let task = landed.as_ref().map_or_else(tokio::task::JoinError::id, |(id, _)| *id);
-        let source = self.tasks.remove(&task);
-        if let Some(lane) = source.and_then(|source| self.lanes.get_mut(&source)) {
+        let whose = self.tasks.remove(&task);
+        if let Some(lane) = whose.and_then(|(source, _)| self.lanes.get_mut(&source)) {
             lane.in_flight = lane.in_flight.saturating_sub(1);
         }
         let Finished { target, kept, report } = match landed {
@@ -366,15 +371,18 @@ impl Dispatcher {
         if self.barriers.is_empty() {
             return;
         }
-        let idle = self.polls.is_empty() && self.lanes.values().all(|lane| lane.ready.is_empty());
+        let in_flight = self.tasks.values().map(|(_, due)| *due).min();
+        let ready = self.lanes.values().filter_map(|lane| lane.ready.earliest_due()).min();
         let earliest_fire = self.timer.peek().map(|Reverse((fire, _))| *fire);
+        let earliest = [in_flight, ready, earliest_fire].into_iter().flatten().min();
         let looked = self.looked;
-        let reached = |asked: Time| looked >= asked && idle && earliest_fire.is_none_or(|fire| fire > asked);
-        let (answered, waiting) = std::mem::take(&mut self.barriers).into_iter().partition(|(asked, _)| reached(*asked));
-        self.barriers = waiting;
-        let answered: Vec<(Time, oneshot::Sender<()>)> = answered;
-        for (_, answer) in answered {
-            let _ = answer.send(());
+        let reached = |asked: Time| looked >= asked && earliest.is_none_or(|due| due > asked);
+        for (asked, answer) in std::mem::take(&mut self.barriers) {
+            if reached(asked) {
+                let _ = answer.send(earliest_fire);
+            } else {
+                self.barriers.push((asked, answer));
+            }
         }
     }
 

@@ -191,7 +191,18 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         others.push(spawn(deliver::run(Arc::clone(&shared), sink, newest, stop.clone())));
     }
     let control = Control { shared, dispatcher: messages };
+    others.push(spawn(follow_configuration(control.clone())));
     Ok(EngineHandle { control, fatal, stop, dispatcher, others, grace: config.grace })
+}
+
+/// The configuration may have changed since the stored due times were computed. This goes on beside the polling,
+/// because with a million targets it takes a while.
+async fn follow_configuration(control: Control) {
+    let busy = control.shared.clock.busy();
+    if let Err(error) = control.replan().await {
+        warn!(%error, "due times could not be computed anew");
+    }
+    drop(busy);
 }
 
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {

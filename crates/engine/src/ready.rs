@@ -32,6 +32,11 @@ impl ReadyQueue {
         self.0.is_empty()
     }
 
+    /// When the longest waiting one was due.
+    pub(crate) fn earliest_due(&self) -> Option<Time> {
+        self.0.iter().map(|ready| ready.departure.timing.due).min()
+    }
+
     /// Takes out everything, in no particular order.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = Departure> + '_ {
         self.0.drain().map(|ready| ready.departure)

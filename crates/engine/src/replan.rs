@@ -1,6 +1,6 @@
 //! Replanning: new due times for targets whose plan changed without a poll (a setting, a step of the clock).
 
-use stakeout_core::{Last, Time, cadence};
+use stakeout_core::{Last, LastOutcome, Time, cadence};
 use stakeout_store::{Schedule, StoreError, TargetFilter, TargetId, TargetRow};
 
 use crate::lane::Lane;
@@ -10,12 +10,13 @@ use crate::shared::Shared;
 /// Targets are read in pages of this size.
 const PAGE: u32 = 1_000;
 
-/// Replans every target of every source.
-pub(crate) async fn everything(shared: &Shared) -> Result<(), StoreError> {
+/// Replans every target of every source whose due time is another now; answers which.
+pub(crate) async fn everything(shared: &Shared) -> Result<Vec<TargetId>, StoreError> {
+    let mut moved = Vec::new();
     for name in shared.source_names() {
-        source(shared, &name).await?;
+        moved.extend(source(shared, &name).await?);
     }
-    Ok(())
+    Ok(moved)
 }
 
 /// Replans every target of a source whose due time is another now; answers which.
@@ -31,9 +32,9 @@ pub(crate) async fn source(shared: &Shared, name: &str) -> Result<Vec<TargetId>,
         after = Some(last.id);
         let plans: Vec<(TargetId, Schedule)> = page
             .iter()
-            .filter(|row| row.schedule.due.is_some())
+            .filter(|row| may_move(row, now))
             .map(|row| (row.id, new_schedule(lane, row, now), &row.schedule))
-            .filter(|(_, new, old)| new != *old)
+            .filter(|(_, new, old)| (new.due, new.interval) != (old.due, old.interval))
             .map(|(id, new, _)| (id, new))
             .collect();
         if !plans.is_empty() {
@@ -41,6 +42,11 @@ pub(crate) async fn source(shared: &Shared, name: &str) -> Result<Vec<TargetId>,
             moved.extend(plans.iter().map(|(id, _)| *id));
         }
     }
+}
+
+/// What is due already keeps its due time, so that its lateness is not hidden; what backs off goes on doing so.
+fn may_move(row: &TargetRow, now: Time) -> bool {
+    row.schedule.due.is_some_and(|due| due > now) && row.state.last.outcome == LastOutcome::Good
 }
 
 fn new_schedule(lane: &Lane, row: &TargetRow, now: Time) -> Schedule {

@@ -247,3 +247,16 @@ fn after_a_weeks_pause_every_target_is_polled_once_and_the_herd_spreads_out() {
     let missed = rows.iter().find(|poll| poll.missed > 10_000).expect("the week is accounted for");
     assert_eq!(missed.missed_cause, Some(stakeout_core::adherence::Cause::Downtime));
 }
+
+#[test]
+fn rate_and_minimum_gap_hold_exactly() {
+    let upstream = InProcess::new(1, 3, Span::hours(10), 0);
+    let ids: Vec<String> = (0..50).map(|n| n.to_string()).collect();
+    let limits = json!({"concurrency": 8, "min_gap": "70ms", "requests_per_second": 10, "burst": 4});
+    let fleet = json!({"url": "http://sim/{id}", "ids": ids, "every": "3s", "limits": limits});
+    let result = simulate(&upstream, vec![json_source("fleet", polling(fleet))], Span::mins(2));
+    let times: Vec<i64> = result.log.iter().map(|(at, _)| at.us()).collect();
+    assert!(times.windows(2).all(|pair| pair[1] - pair[0] >= 70_000), "the minimum gap");
+    assert!(times.windows(15).all(|some| some[14] - some[0] >= 1_000_000), "ten a second and four at once");
+    assert!(times.len() > 1_150, "{} requests: the rate is used", times.len());
+}

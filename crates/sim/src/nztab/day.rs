@@ -122,7 +122,7 @@ pub struct Day {
 impl Day {
     /// The day of that configuration.
     pub fn new(config: &DayConfig) -> Day {
-        let mut rng = SplitMix64::new(mix(config.seed) ^ 0x6461_79);
+        let mut rng = SplitMix64::new(mix(config.seed) ^ 0x0064_6179);
         let mut planned = plan_watched(&mut rng, config);
         call_off(&mut rng, config, &mut planned);
         let races = planned.iter_mut().flat_map(|meeting| &mut meeting.races);

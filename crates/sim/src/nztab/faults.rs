@@ -84,7 +84,7 @@ impl Faults {
 
     /// The randomness of request number `n`: the first draw decides the fault, the others its details.
     fn draws(&self, n: u64) -> SplitMix64 {
-        SplitMix64::new(mix(self.seed) ^ mix(n.wrapping_add(0x6661_756c_74)))
+        SplitMix64::new(mix(self.seed) ^ mix(n.wrapping_add(0x0066_6175_6c74)))
     }
 
     /// The details of the fault that [`pick`](Self::pick) chose.

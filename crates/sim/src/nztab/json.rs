@@ -53,6 +53,16 @@ impl<'a> Object<'a> {
         self
     }
 
+    /// Fields that are already JSON, keys and all.
+    pub(crate) fn fields(&mut self, json: &str) -> &mut Self {
+        if !self.empty {
+            self.out.push(',');
+        }
+        self.empty = false;
+        self.out.push_str(json);
+        self
+    }
+
     pub(crate) fn hundredths(&mut self, key: &str, value: u64) -> &mut Self {
         hundredths(self.key(key), value);
         self

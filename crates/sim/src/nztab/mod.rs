@@ -3,7 +3,7 @@
 //!
 //! - [`Day`] is the day: a pure function of time. [`Day::truth`] tells everything that happens in it.
 //! - [`Upstream`] answers requests at a given time, in this process, honestly or with [`Faults`].
-//! - [`serve`] puts it on loopback; [`demo`] is the day that the demonstration shows.
+//! - [`serve()`] puts it on loopback; [`demo()`] is the day that the demonstration shows.
 //!
 //! A change is served from the upstream's next renewal on, every 15 s by default and at each race's own phase:
 //! [`RaceTruth::seen_from`] says when. Deliberately absent: a clock, and anything that knows how it is polled.

@@ -130,6 +130,11 @@ impl Tracker {
         &self.steps[self.steps.partition_point(|step| step.at <= at).saturating_sub(1)]
     }
 
+    /// The last figures, which dividends are paid from.
+    pub(crate) fn last(&self) -> &Step {
+        &self.steps[self.steps.len() - 1]
+    }
+
     /// `{"entrants":[…]}` with many rows per entrant.
     pub(crate) fn render(&self, out: &mut String, at: Time) {
         let step = self.at(at);

@@ -68,13 +68,14 @@ pub(crate) fn draw(
     }
     moves.sort_by_key(|(at, _)| *at);
     // The bookmaker keeps 15 %.
-    let mut rung = nearest_rung(85_000_000 / chance.max(1));
+    let home = nearest_rung(85_000_000 / chance.max(1));
+    let mut rung = home;
     let mut now = priced(LADDER[rung]);
     let mut line = vec![(opened, now)];
     for (at, what) in moves {
         match what {
             Move::Fixed => {
-                rung = stepped(rng, rung);
+                rung = stepped(rng, rung, home);
                 now = Odds { pool_win: now.pool_win, pool_place: now.pool_place, ..priced(LADDER[rung]) };
             }
             Move::Cent => now.fixed_win += 1,
@@ -127,10 +128,11 @@ fn nearest_rung(cents: u64) -> usize {
     LADDER.partition_point(|rung| u64::from(*rung) < cents).min(LADDER.len() - 1)
 }
 
-/// One to three rungs up or down; at the ends of the ladder there is only one way.
-fn stepped(rng: &mut SplitMix64, rung: usize) -> usize {
+/// One to three rungs, oftener back towards `home` than away from it: prices wander, but not for ever.
+fn stepped(rng: &mut SplitMix64, rung: usize, home: usize) -> usize {
     let by = rng.between(1, 3) as usize;
-    if (rng.one_in(2) || rung < by) && rung + by < LADDER.len() { rung + by } else { rung.saturating_sub(by) }
+    let up = if rng.one_in(3) { rung >= home } else { rung < home };
+    if (up || rung < by) && rung + by < LADDER.len() { rung + by } else { rung.saturating_sub(by) }
 }
 
 /// A place pays about a quarter of a win, in steps of 5 cents.

@@ -204,7 +204,7 @@ pub(crate) struct Race {
 
 impl Race {
     pub(crate) fn new(card: Card, seed: u64, start: Time, fate: Fate, showing: Showing) -> Race {
-        let mut rng = SplitMix64::new(seed ^ 0x0072_6163_65);
+        let mut rng = SplitMix64::new(seed ^ 0x7261_6365);
         let starts = Timeline::new(
             std::iter::once((showing.opened, start)).chain(fate.retimings.iter().copied()).collect(),
         );

@@ -2,7 +2,7 @@
 
 use stakeout_core::Time;
 
-use super::book::Book;
+use super::book::{Book, Entrant};
 use super::faults::{Missing, Twist};
 use super::json::{Object, list, put, second_time, text};
 use super::money::{POOLS, Step};
@@ -16,7 +16,7 @@ use super::request::Flags;
 const TRACK: &str = r#""track_direction":"Left","track_surface":"Turf","track_circumference":1555,"form_guide":"","silk_base_url":"silks.example.invalid","positions_paid":3,"rail_position":"True","group":"","class":"Rating 60 HCP","prize_monies":{"1st":9520,"2nd":3060,"3rd":1530,"4th":850,"total_value":17000},"video_channels":["Trackside1"],"gait":"","gender_conditions":"unrestricted","allowance_conditions":true,"special_conditions":"","mile_rate_400":"","mile_rate_800":"""#;
 const COMMENT: &str = "A competitive field in which several are resuming. The topweight drops in grade and maps to get a soft \
     run behind the speed; each of the next three in the market has a case, and the long shots need luck.";
-const POOL_FLAGS: &str = r#""guarantee":0,"brought_forward":0,"terminating":false,"jackpot":0,"leg":0,"is_commingled":true,"commingled_info":true,"is_concession":false"#;
+const POOL_FLAGS: &str = r#""guarantee":0,"brought_forward":0,"terminating":false,"jackpot":0,"leg":0,"is_commingled":true,"commingled_info":true,"is_concession":false,"win_investment":"1267","will_pay_live_units":0,"will_pay_current_leg":0"#;
 
 /// Writes the event's `data` as of `at`, the upstream's last renewal.
 pub(crate) fn event(out: &mut String, race: &Race, at: Time, flags: &Flags, twist: &Twist) {
@@ -33,16 +33,10 @@ pub(crate) fn event(out: &mut String, race: &Race, at: Time, flags: &Flags, twis
         o.raw("results", "[]").raw("dividends", "[]");
     }
     o.raw("substitutions", "null");
-    match field.favourite {
-        Some(entrant) => runner(o.key("favourite"), &field, entrant),
-        None => o.key("favourite").push_str("null"),
-    }
+    highlighted(o.key("favourite"), &field, field.favourite);
     list(o.key("runners"), &book.entrants, |out, entrant| runner(out, &field, entrant));
     o.raw("derivatives", "null");
-    match field.mover {
-        Some(entrant) => runner(o.key("mover"), &field, entrant),
-        None => o.key("mover").push_str("null"),
-    }
+    highlighted(o.key("mover"), &field, field.mover);
     o.raw("big_bets", "null").raw("live_bets", "null").raw("biggest_bet", "null");
     if !twist.lacks(Missing::Money) {
         if flags.money_tracker {
@@ -56,6 +50,14 @@ pub(crate) fn event(out: &mut String, race: &Race, at: Time, flags: &Flags, twis
     }
     o.text("error", "");
     o.end();
+}
+
+/// The favourite and the mover are whole runners once more; a lean body does without.
+fn highlighted(out: &mut String, field: &Field<'_>, entrant: Option<&Entrant>) {
+    match entrant.filter(|_| field.race.showing.full) {
+        Some(entrant) => runner(out, field, entrant),
+        None => out.push_str("null"),
+    }
 }
 
 fn facts(out: &mut String, race: &Race, book: &Book, at: Time, twist: &Twist) {
@@ -83,14 +85,14 @@ fn facts(out: &mut String, race: &Race, book: &Book, at: Time, twist: &Twist) {
     o.text("weather", card.weather).text("track_condition", card.track_condition);
     let scratched = book.entrants.iter().filter(|e| e.scratched.is_some_and(|s| s.at <= at)).count();
     o.bare("entrant_count", book.entrants.len()).bare("field_size", book.entrants.len() - scratched);
-    list(o.key("tips"), book.entrants.iter().take(4), |out, e| text(out, &e.id));
-    o.text("comment", if race.showing.full { COMMENT } else { "" });
     if let Some(protest) = race.fate.protest.filter(|_| status == Status::Final) {
         o.bare("protest", true).text("protest_reason", protest_reason(protest));
     }
-    out.push(',');
-    out.push_str(TRACK);
-    out.push('}');
+    if race.showing.full {
+        list(o.key("tips"), book.entrants.iter().take(4), |out, e| text(out, &e.id));
+        o.text("comment", COMMENT).fields(TRACK);
+    }
+    o.end();
 }
 
 pub(crate) fn protest_reason(protest: Protest) -> &'static str {
@@ -122,13 +124,14 @@ fn pools(out: &mut String, race: &Race, book: &Book, at: Time, flags: &Flags) {
         if is_final {
             o.bare("is_final", true);
         }
-        o.text("win_investment", "1267").bare("will_pay_live_units", 0).bare("will_pay_current_leg", 0);
+        if race.showing.full {
+            o.fields(POOL_FLAGS);
+        }
         if flags.tote_trends && race.showing.full && matches!(*product, "Trifecta" | "FirstFour") {
             trends(&mut o, book, total);
         }
+        o.end();
         out.push(',');
-        out.push_str(POOL_FLAGS);
-        out.push_str("},");
     }
     multi_leg(out, race, book, step, open, flags);
     out.push(']');
@@ -136,17 +139,18 @@ fn pools(out: &mut String, race: &Race, book: &Book, at: Time, flags: &Flags) {
 
 /// A pool over several races: its total is not this race's money.
 fn multi_leg(out: &mut String, race: &Race, book: &Book, step: &Step, open: bool, flags: &Flags) {
-    let (product, legs, key) = match race.card.number {
-        n if n % 2 == 0 => ("RunningDouble", 2, "tote_running_double"),
-        n if n <= race.card.of / 2 => ("EarlyQuadrella", 4, "early_quaddie"),
-        _ => ("Quadrella", 4, "quaddie"),
+    let (number, of) = (race.card.number, race.card.of);
+    let (product, legs, key) = match number {
+        n if n % 2 == 0 => ("RunningDouble", n - 1..=n, "tote_running_double"),
+        n if n <= of / 2 => ("EarlyQuadrella", 1..=of.min(4), "early_quaddie"),
+        _ => ("Quadrella", of.saturating_sub(3).max(1)..=of, "quaddie"),
     };
     let mut o = Object::begin(out);
     o.text("product_type", product)
         .hundredths("total", step.multi)
         .text("status", if open { "OPEN" } else { "CLOSED" });
     o.bare("guarantee", 0).bare("jackpot", 6826.35).bare("leg", 1).bare("is_commingled", false);
-    list(o.key(key), 0..legs, |out, n| put(out, format_args!("{}", race.card.number + n)));
+    list(o.key(key), legs, |out, n| put(out, format_args!("{n}")));
     if flags.will_pays {
         list(o.key("will_pays"), &book.entrants, |out, e| {
             put(out, format_args!("{{\"sel\":{},\"odds\":{},\"change\":\"-\"}}", e.number, e.number * 7 + 3));

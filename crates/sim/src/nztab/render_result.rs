@@ -44,7 +44,7 @@ pub(crate) fn dividends(out: &mut String, race: &Race, book: &Book, status: Stat
         row.runners.iter().fold((status as u64) << 8 | row.pool as u64, |key, n| mix(key) ^ u64::from(*n))
     };
     rows.sort_by_cached_key(|(status, row)| mix(race.seed ^ key(*status, row)));
-    let sizes = book.tracker.at(race.betting_ended()).pools;
+    let sizes = book.tracker.last().pools;
     list(out, rows, |out, (told, row)| {
         let mut o = Object::begin(out);
         o.text("id", &uuid(race.seed, key(told, &row)))

@@ -6,7 +6,6 @@ use super::book::{Book, Entrant};
 use super::faults::{Missing, Twist};
 use super::json::{Object, hundredths, list, second_time};
 use super::names;
-use super::odds::Fluc;
 use super::race::Race;
 use crate::rng::SplitMix64;
 
@@ -14,11 +13,14 @@ use crate::rng::SplitMix64;
 pub(crate) fn constant(rng: &mut SplitMix64, race: &Race, entrant: &Entrant) -> String {
     let mut out = String::new();
     let mut o = Object::begin(&mut out);
-    o.text("entrant_id", &entrant.id).text("market_name", "Final Field").bare("primary_market", true);
-    o.text("name", &entrant.name)
-        .bare("is_emergency", entrant.number > 12)
-        .bare("first_start_indicator", false);
-    o.text("emergency_position", if entrant.number > 12 { "E1" } else { "" });
+    let emergency = entrant.number > 12;
+    o.text("entrant_id", &entrant.id).text("name", &entrant.name).bare("is_emergency", emergency);
+    if race.showing.full {
+        o.text("market_name", "Final Field")
+            .bare("primary_market", true)
+            .bare("first_start_indicator", false);
+        o.text("emergency_position", if emergency { "E1" } else { "" });
+    }
     match rng.between(0, 2) {
         0 => o.raw("runner_change", "null"),
         1 => o.raw("runner_change", r#"{"01/08/2024":"Gelding"}"#),
@@ -31,19 +33,23 @@ pub(crate) fn constant(rng: &mut SplitMix64, race: &Race, entrant: &Entrant) -> 
         _ => o.text("gear", "Blinkers OFF [Approved Plates, Nose Band]"),
     };
     o.raw("barrier", &entrant.barrier).bare("runner_number", entrant.number);
-    o.text("prize_money", &(rng.between(0, 400) * 250).to_string()).bare("age", rng.between(2, 9));
-    o.text("sex", names::pick(rng, &["g", "m", "f", "h"]))
-        .text("colour", names::pick(rng, &["b", "br", "ch", "gr"]));
-    o.text("jockey", &entrant.jockey).text("apprentice_indicator", "").text("country", race.card.country);
-    o.text("trainer_name", &entrant.trainer).text("trainer_location", "Riverside");
-    o.text("last_twenty_starts", &rng.between(1_000, 99_999).to_string());
-    o.raw("weight", r#"{"allocated":"56.5","total":"56.5"}"#).raw("form_indicators", "null");
+    o.text("jockey", &entrant.jockey).text("trainer_name", &entrant.trainer);
+    if race.showing.full {
+        o.text("prize_money", &(rng.between(0, 400) * 250).to_string()).bare("age", rng.between(2, 9));
+        o.text("sex", names::pick(rng, &["g", "m", "f", "h"]));
+        o.text("colour", names::pick(rng, &["b", "br", "ch", "gr"]));
+        o.text("apprentice_indicator", "")
+            .text("country", race.card.country)
+            .text("trainer_location", "Riverside");
+        o.text("last_twenty_starts", &rng.between(1_000, 99_999).to_string());
+        o.raw("weight", r#"{"allocated":"56.5","total":"56.5"}"#).raw("form_indicators", "null");
+    }
     out
 }
 
 /// A race's runners at one moment.
 pub(crate) struct Field<'a> {
-    race: &'a Race,
+    pub(crate) race: &'a Race,
     book: &'a Book,
     at: Time,
     twist: &'a Twist,
@@ -120,16 +126,19 @@ fn flucs(o: &mut Object<'_>, race: &Race, entrant: &Entrant, at: Time) {
         return;
     };
     let six = &known[known.len().saturating_sub(6)..];
-    list(o.key("flucs"), six, |out, fluc| hundredths(out, u64::from(fluc.cents)));
-    let extreme = |beats: fn(u32, u32) -> bool| {
-        known.iter().fold(open, |best, fluc| if beats(fluc.cents, best.cents) { fluc } else { best })
-    };
-    let nine_am: &Fluc = known.iter().rev().find(|fluc| fluc.at <= race.showing.nine_am).unwrap_or(open);
     let mut all = Object::begin(o.key("flucs_with_timestamp"));
     list(all.key("last_six"), six, |out, fluc| out.push_str(&fluc.json));
-    all.raw("open", &open.json)
-        .raw("high", &extreme(|a, b| a > b).json)
-        .raw("low", &extreme(|a, b| a < b).json);
-    all.raw("nine_am", &nine_am.json);
+    all.raw("open", &open.json);
+    if race.showing.full {
+        let extreme = |beats: fn(u32, u32) -> bool| {
+            known.iter().fold(open, |best, fluc| if beats(fluc.cents, best.cents) { fluc } else { best })
+        };
+        let nine_am = known.iter().rev().find(|fluc| fluc.at <= race.showing.nine_am).unwrap_or(open);
+        all.raw("high", &extreme(|a, b| a > b).json).raw("low", &extreme(|a, b| a < b).json);
+        all.raw("nine_am", &nine_am.json);
+    }
     all.end();
+    if race.showing.full {
+        list(o.key("flucs"), six, |out, fluc| hundredths(out, u64::from(fluc.cents)));
+    }
 }

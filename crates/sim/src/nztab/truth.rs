@@ -42,6 +42,8 @@ pub struct RaceTruth {
     /// When the money and pools figures moved, with each pool's total in cents by `product_type`; multi-leg pools
     /// are not this race's money and not here.
     pub pools: Vec<(Time, Vec<(&'static str, u64)>)>,
+    /// Flucs are served one refresh later than the prices they record.
+    pub flucs_lag: bool,
     refresh: Span,
     refresh_phase: Span,
 }
@@ -91,6 +93,7 @@ impl RaceTruth {
             final_placings: ids(told(Status::Final)),
             entrants: book.entrants.iter().map(EntrantTruth::new).collect(),
             pools: pools.map(|step| (step.at, step.totals())).collect(),
+            flucs_lag: book.flucs_lag,
             refresh: race.showing.refresh,
             refresh_phase: race.refresh_phase,
         }

@@ -5,6 +5,7 @@ mod matches;
 mod payloads;
 mod server;
 mod shapes;
+mod speed;
 mod story;
 
 use jiff::civil::Date;

@@ -152,3 +152,35 @@ fn a_seed_makes_the_same_day_every_time() {
         assert_eq!(get(&a, &event_path(&race.id), now), get(&b, &event_path(&race.id), now));
     }
 }
+
+#[test]
+fn flucs_can_lag_one_refresh_behind_the_prices() {
+    let upstream = upstream(&DayConfig { lagging_flucs_one_in: 1, ..config(2) });
+    let race =
+        upstream.days()[0].truth().into_iter().find(|race| race.actual_start.is_some()).expect("one ran");
+    assert!(race.flucs_lag);
+    let newest = |body: &Value, n: usize| {
+        let runner = &body["data"]["runners"][n];
+        let six = runner["flucs_with_timestamp"]["last_six"].as_array().expect("it has opened");
+        (to_cents(&runner["odds"]["fixed_win"]), to_cents(&six[six.len() - 1]["fluc"]))
+    };
+    let (n, moved, cents) = race
+        .entrants
+        .iter()
+        .enumerate()
+        .filter(|(_, e)| e.scratched.is_none())
+        .find_map(|(n, e)| {
+            e.flucs.windows(2).find(|w| w[1].0 - w[0].0 > Span::mins(1)).map(|w| (n, w[1].0, w[1].1))
+        })
+        .expect("a runner with a move long after the one before");
+    let seen = race.seen_from(moved);
+    let (price, fluc) = newest(&event(&upstream, &race.id, seen), n);
+    assert_eq!(price, Some(u64::from(cents)), "the price is there");
+    assert_ne!(fluc, price, "its fluc is not");
+    let later = event(&upstream, &race.id, seen + Span::secs(15));
+    assert!(later["data"]["runners"][n]["flucs_with_timestamp"].to_string().contains(&dollars(cents)));
+}
+
+fn dollars(cents: u32) -> String {
+    Value::from(f64::from(cents) / 100.0).to_string().trim_end_matches(".0").to_owned()
+}

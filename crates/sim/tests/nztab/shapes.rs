@@ -10,7 +10,7 @@ use super::*;
 
 #[test]
 fn bodies_are_lean_or_as_big_as_the_real_ones() {
-    for (body, low, high) in [(Body::Lean, 7_000, 16_500), (Body::Full, 170_000, 235_000)] {
+    for (body, low, high) in [(Body::Lean, 7_000, 20_000), (Body::Full, 170_000, 235_000)] {
         let upstream = upstream(&DayConfig { body, ..config(1) });
         let mut total = 0;
         let races = upstream.days()[0].truth();
@@ -26,7 +26,7 @@ fn bodies_are_lean_or_as_big_as_the_real_ones() {
             total += size;
         }
         let mean = total / some.len();
-        let (low, high) = if body == Body::Lean { (9_000, 15_000) } else { (185_000, 215_000) };
+        let (low, high) = if body == Body::Lean { (9_000, 15_500) } else { (185_000, 215_000) };
         assert!((low..high).contains(&mean), "{body:?}: {mean} bytes on average");
     }
 }

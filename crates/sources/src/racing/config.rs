@@ -236,7 +236,9 @@ impl RacingConfig {
         let expected = "expected an absolute URL without a query, such as \"https://api.tab.co.nz\"";
         match url.parse::<http::Uri>() {
             Ok(uri) => match (uri.scheme_str(), uri.authority(), uri.query()) {
-                (Some("http" | "https"), Some(host), None) if !host.as_str().contains('@') => Ok(url.to_owned()),
+                (Some("http" | "https"), Some(host), None) if !host.as_str().contains('@') => {
+                    Ok(url.to_owned())
+                }
                 _ => refused(expected),
             },
             Err(error) => refused(&format!("{expected} ({error})")),
@@ -244,9 +246,11 @@ impl RacingConfig {
     }
 
     pub(super) fn filter(&self) -> Result<Filter, ConfigRefused> {
-        let countries: BTreeSet<String> = self.countries.iter().map(|country| country_code(country)).collect();
+        let countries: BTreeSet<String> =
+            self.countries.iter().map(|country| country_code(country)).collect();
         if countries.is_empty() || !countries.iter().all(|c| (2..=3).contains(&c.len()) && is_upper(c)) {
-            let message = "expected at least one country as the upstream writes it, such as [\"AUS\", \"NZ\"]";
+            let message =
+                "expected at least one country as the upstream writes it, such as [\"AUS\", \"NZ\"]";
             return Err(ConfigRefused::new("countries", message));
         }
         let categories: BTreeSet<String> =
@@ -300,7 +304,10 @@ impl RacingConfig {
             probe.apply(setting, &value).map_err(refused)?;
         }
         if limits.connect_timeout <= Span::ZERO || limits.max_body_bytes == 0 {
-            return Err(ConfigRefused::new("limits", "connect_timeout and max_body must be more than nothing"));
+            return Err(ConfigRefused::new(
+                "limits",
+                "connect_timeout and max_body must be more than nothing",
+            ));
         }
         Ok(limits)
     }

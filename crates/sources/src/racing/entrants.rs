@@ -80,7 +80,8 @@ fn record(field: &Field<'_>, runner: &Runner<'_>, money: Money, odd: &mut Odd) -
         flag(&runner.favourite, odd).into(),
         flag(&runner.mover, odd).into(),
     ];
-    let mut record = Record::new(&field.kinds.entrants, &[&id], values).under(field.race).in_group(field.race);
+    let mut record =
+        Record::new(&field.kinds.entrants, &[&id], values).under(field.race).in_group(field.race);
     record.points = points;
     record.told = told;
     Some(record)

@@ -138,7 +138,8 @@ impl<'a> Reading<'a> {
         // Some fields are missing here and there; the races know their country too.
         let races = meeting.races.items();
         let country = meeting.country.text().or_else(|| races.iter().find_map(|race| race.country.text()));
-        let (Some(id), Some(country), Some(category)) = (plain_id(&meeting.meeting), country, meeting.category.text())
+        let (Some(id), Some(country), Some(category)) =
+            (plain_id(&meeting.meeting), country, meeting.category.text())
         else {
             let name = meeting.name.text();
             return self.refuse("bad_meeting", || format!("{name:?} has no id, country or category"));

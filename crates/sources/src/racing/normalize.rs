@@ -268,9 +268,8 @@ fn favourite(entrants: &[Record], before: &Facts) -> Option<Value> {
         Some((odds, before != Some(record.key.as_str()), number))
     };
     let ranked = entrants.iter().filter_map(|record| Some((candidate(record)?, record)));
-    let (_, lowest) = ranked.min_by(|(a, _), (b, _)| {
-        a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2))
-    })?;
+    let (_, lowest) =
+        ranked.min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2)))?;
     let field = |name: &str| (name.to_owned(), lowest.get(name).cloned().unwrap_or_default());
     let fields = ["entrant_id", "name", "runner_number"].map(field);
     Some(Value::Map(BTreeMap::from(fields)))

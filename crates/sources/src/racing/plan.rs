@@ -78,7 +78,8 @@ impl Asking {
     }
 
     fn page(&self, filter: &Filter, Page { date, offset }: &Page) -> Request {
-        let mut path = format!("meetings?date_from={date}&date_to={date}&limit={}&offset={offset}", Page::SIZE);
+        let mut path =
+            format!("meetings?date_from={date}&date_to={date}&limit={}&offset={offset}", Page::SIZE);
         // The upstream filters by one value at most; several are picked from the whole list.
         for (name, wanted) in [("country", &filter.countries), ("category", &filter.categories)] {
             if let (Some(only), 1) = (wanted.first(), wanted.len()) {
@@ -124,7 +125,10 @@ impl Page {
     pub(super) fn of(request: &Request) -> Option<Page> {
         let (_, query) = request.url.split_once('?')?;
         let value = |name: &str| {
-            query.split('&').find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name)).map(|(_, v)| v)
+            query
+                .split('&')
+                .find_map(|pair| pair.split_once('=').filter(|(key, _)| *key == name))
+                .map(|(_, v)| v)
         };
         Some(Page { date: value("date_from")?.to_owned(), offset: value("offset")?.parse().ok()? })
     }

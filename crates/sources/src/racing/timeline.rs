@@ -4,6 +4,7 @@
 //! bucket without a row shows the value that was last known, and nothing before the first.
 
 use serde::Serialize;
+use serde_json::Value as Json;
 use stakeout_core::{Span, Time};
 
 use super::money::Cents;
@@ -74,6 +75,18 @@ impl Price {
     pub fn odds(self) -> f64 {
         self.0 as f64 / 1_000.0
     }
+}
+
+/// The money in a row of `money_flow_history`, by the field that holds it: `win_pool_amount`, `place_pool_amount`.
+pub fn money_row(at: Time, values: &Json, field: &str) -> Option<Row<Cents>> {
+    let value = Cents::from_dollars(values.get(field)?.as_f64()?)?;
+    Some(Row { at, value })
+}
+
+/// The fixed win price in a row of `odds_history`.
+pub fn odds_row(at: Time, values: &Json) -> Option<Row<Price>> {
+    let value = Price::new(values.get("win_odds")?.as_f64()?)?;
+    Some(Row { at, value })
 }
 
 /// The history of one runner, its rows in order of time.
@@ -168,7 +181,8 @@ impl Share {
 
 /// How many points the share of the money grew; a smaller share says nothing.
 pub fn money_indicator(before: Share, now: Share) -> Option<Indicator> {
-    let [gained, total, was, of] = [now.gained, now.total, before.gained, before.total].map(|c| i128::from(c.0));
+    let [gained, total, was, of] =
+        [now.gained, now.total, before.gained, before.total].map(|c| i128::from(c.0));
     Indicator::of(gained * of - was * total, total * of)
 }
 
@@ -214,8 +228,10 @@ pub fn timeline(start: Time, until: Time, runners: &[RunnerHistory]) -> Timeline
     let ends: Vec<Time> = (0..buckets.len())
         .map(|i| buckets.get(i + 1).map_or(until + Span::us(1), |next| next.begins(start)))
         .collect();
-    let amounts: Vec<Vec<Option<Cents>>> =
-        runners.iter().map(|runner| ends.iter().map(|end| last_before(&runner.money, *end)).collect()).collect();
+    let amounts: Vec<Vec<Option<Cents>>> = runners
+        .iter()
+        .map(|runner| ends.iter().map(|end| last_before(&runner.money, *end)).collect())
+        .collect();
     let shares = shares(runners, &amounts, ends.len());
     let line = |(index, runner): (usize, &RunnerHistory)| {
         let prices: Vec<Option<Price>> = ends.iter().map(|end| last_before(&runner.odds, *end)).collect();
@@ -251,7 +267,11 @@ fn increment(amounts: &[Option<Cents>], i: usize) -> Option<i64> {
 
 /// Each runner's part of what all runners gained, per bucket. An amount that fell is a share that shrank in a pool
 /// that grew, not money taken back: it counts as nothing gained.
-fn shares(runners: &[RunnerHistory], amounts: &[Vec<Option<Cents>>], buckets: usize) -> Vec<Vec<Option<Share>>> {
+fn shares(
+    runners: &[RunnerHistory],
+    amounts: &[Vec<Option<Cents>>],
+    buckets: usize,
+) -> Vec<Vec<Option<Share>>> {
     let gained = |runner: usize, i: usize| {
         let counts = !runners[runner].is_scratched;
         increment(&amounts[runner], i).filter(|_| counts).map(|by| by.max(0))
@@ -297,7 +317,8 @@ mod tests {
     #[test]
     fn buckets_narrow_towards_the_start_and_go_on_after_it() {
         let all: Vec<f64> = buckets(start(), to_go(-70)).into_iter().map(Bucket::minutes).collect();
-        let expected = [60., 55., 50., 45., 40., 35., 30., 25., 20., 15., 10., 5., 4., 3., 2., 1., 0., -0.5, -1.];
+        let expected =
+            [60., 55., 50., 45., 40., 35., 30., 25., 20., 15., 10., 5., 4., 3., 2., 1., 0., -0.5, -1.];
         assert_eq!(all, expected);
         assert!(buckets(start(), to_go(3_601)).is_empty());
         assert_eq!(buckets(start(), Time(i64::MAX)).len(), 16 + 481, "there is a last one");
@@ -319,7 +340,11 @@ mod tests {
             (-95, Some(-1.5)),
             (3_601, None),
         ] {
-            assert_eq!(Bucket::of(start(), to_go(seconds)).map(Bucket::minutes), expected, "{seconds} s to go");
+            assert_eq!(
+                Bucket::of(start(), to_go(seconds)).map(Bucket::minutes),
+                expected,
+                "{seconds} s to go"
+            );
         }
     }
 
@@ -341,7 +366,8 @@ mod tests {
         let late = runner("b", &[(3_200, 7)], &[]);
         let grid = timeline(start(), to_go(3_150), &[horse, late]);
         assert_eq!(grid.lines[0].cells.iter().map(|c| c.odds).collect::<Vec<_>>(), [Some(8.5), Some(8.5)]);
-        let amounts: Vec<_> = grid.lines[1].cells.iter().map(|c| (c.amount_cents, c.increment_cents)).collect();
+        let amounts: Vec<_> =
+            grid.lines[1].cells.iter().map(|c| (c.amount_cents, c.increment_cents)).collect();
         assert_eq!(amounts, [(None, None), (Some(7), None)]);
     }
 
@@ -365,7 +391,11 @@ mod tests {
         assert_eq!((money.band, rounded(money.percent)), (Band::From15, 15.1));
         let shortened = cells(0)[2].shortened.expect("a shorter price");
         assert_eq!((shortened.band, rounded(shortened.percent)), (Band::From25, 41.7));
-        assert_eq!((cells(1)[2].money, cells(1)[2].shortened), (None, None), "a shrunk share, a longer price");
+        assert_eq!(
+            (cells(1)[2].money, cells(1)[2].shortened),
+            (None, None),
+            "a shrunk share, a longer price"
+        );
     }
 
     #[test]
@@ -388,6 +418,15 @@ mod tests {
         assert_eq!(grid.lines[0].cells[1].increment_cents, Some(-10_000));
         assert_eq!(grid.lines[0].cells[1].share_percent, Some(0.0));
         assert_eq!(grid.lines[1].cells[1].share_percent, Some(100.0));
+    }
+
+    #[test]
+    fn rows_are_read_as_they_are_stored() {
+        let values =
+            serde_json::json!({ "win_pool_amount": 1738.76, "win_odds": 4.6, "place_pool_amount": null });
+        assert_eq!(money_row(start(), &values, "win_pool_amount").map(|row| row.value), Some(Cents(173_876)));
+        assert_eq!(money_row(start(), &values, "place_pool_amount"), None);
+        assert_eq!(odds_row(start(), &values).map(|row| row.value.odds()), Some(4.6));
     }
 
     #[test]

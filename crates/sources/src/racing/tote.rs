@@ -11,7 +11,8 @@ use super::odd::Odd;
 use super::wire::{Dividend, Placing, Pool};
 
 /// Words in the names of products that run over several races: their money is not this race's.
-const MULTI_LEG: [&str; 9] = ["double", "treble", "quad", "parlay", "pick", "six", "big6", "jackpot", "multi"];
+const MULTI_LEG: [&str; 9] =
+    ["double", "treble", "quad", "parlay", "pick", "six", "big6", "jackpot", "multi"];
 
 /// The race that something belongs to.
 #[derive(Clone, Copy)]
@@ -51,7 +52,8 @@ pub(super) fn is_single_race(product: &str) -> bool {
 
 /// The total of the pool of this product.
 pub(super) fn pool_total(pools: &[Pool<'_>], product: &str) -> Option<Cents> {
-    let found = pools.iter().find(|p| p.product_type.text().is_some_and(|t| t.eq_ignore_ascii_case(product)))?;
+    let found =
+        pools.iter().find(|p| p.product_type.text().is_some_and(|t| t.eq_ignore_ascii_case(product)))?;
     found.total.number().and_then(Cents::from_dollars)
 }
 

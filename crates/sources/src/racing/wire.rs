@@ -258,8 +258,9 @@ impl<'a, T: Data<'a> + Deserialize<'a>> Answer<'a, T> {
     /// Reads a body; an error that the upstream reports with a good status is a failure all the same.
     pub(super) fn read_from(body: &'a [u8]) -> Result<Answer<'a, T>, Failure> {
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-        let Whole(answer): Whole<Answer<'a, T>> = serde_json::from_slice(body)
-            .map_err(|error| Failure::malformed(format!("expected JSON, found {} bytes: {error}", body.len())))?;
+        let Whole(answer): Whole<Answer<'a, T>> = serde_json::from_slice(body).map_err(|error| {
+            Failure::malformed(format!("expected JSON, found {} bytes: {error}", body.len()))
+        })?;
         let reported = [&answer.header.error, &answer.header.error_code, answer.data.error()];
         if let Some(words) = reported.into_iter().find_map(Leaf::text) {
             let words: String = words.chars().take(SHOWN_CHARS).collect();

@@ -1,0 +1,155 @@
+//! Whatever the upstream does to an answer, nothing panics and no good runner is lost.
+
+use proptest::prelude::*;
+use serde_json::{Value as Json, json};
+use stakeout_core::{Coverage, Facts, PollContext, Request, Source};
+
+use crate::support::*;
+
+#[test]
+fn one_bad_runner_does_not_lose_the_others() {
+    let broken = [
+        json!(null),
+        json!("a string"),
+        json!([1, 2]),
+        json!({}),
+        json!({ "entrant_id": null, "name": "X" }),
+        json!({ "entrant_id": { "a": 1 } }),
+        json!({ "entrant_id": "  " }),
+    ];
+    for bad in broken {
+        let mut answer = answer();
+        answer["data"]["runners"][1] = bad.clone();
+        let seen = read(&answer).expect("an answer");
+        let keys: Vec<&str> = of(&seen, "entrants").iter().map(|r| r.key.as_str()).collect();
+        assert_eq!(keys, ["entrant-1", "entrant-3"], "{bad}");
+        assert_eq!(codes(&seen), ["bad_runner"], "{bad}");
+        let Coverage::Partial(scope) = &seen.coverage else { panic!("{:?}", seen.coverage) };
+        assert!(!scope.0.contains(&one(&seen, "races", RACE).fingerprint), "its absence proves nothing");
+    }
+}
+
+#[test]
+fn a_field_of_the_wrong_type_costs_only_itself() {
+    for (field, value, expected) in [
+        ("odds", json!("none"), None),
+        ("gear", json!({ "blinkers": true }), None),
+        ("runner_change", json!([1]), None),
+        ("barrier", json!("Fr1"), None),
+        ("is_scratched", json!("maybe"), Some("bad_field")),
+        ("odds", json!({ "fixed_win": -4 }), Some("bad_odds")),
+        ("odds", json!({ "fixed_win": "n/a" }), Some("bad_odds")),
+        ("odds", json!({ "fixed_win": "4.20" }), None),
+        (
+            "flucs_with_timestamp",
+            json!({ "last_six": [{ "timestamp": "soon", "fluc": 2 }, 5] }),
+            Some("bad_fluc"),
+        ),
+        (
+            "flucs_with_timestamp",
+            json!({ "last_six": [{ "timestamp": "2999-01-01T00:00:00Z", "fluc": 2 }] }),
+            Some("bad_fluc"),
+        ),
+        ("jockey", json!({ "name": "J" }), None),
+    ] {
+        let mut answer = answer();
+        answer["data"]["runners"][1][field] = value.clone();
+        let seen = read(&answer).expect("an answer");
+        assert_eq!(of(&seen, "entrants").len(), 3, "{field} = {value}");
+        assert_eq!(codes(&seen).first().copied(), expected, "{field} = {value}");
+        assert_eq!(seen.coverage, Coverage::Complete);
+    }
+    let mut answer = answer();
+    answer["data"]["runners"][1]["barrier"] = json!("Sr2");
+    assert_eq!(
+        get(one(&read(&answer).expect("an answer"), "entrants", "entrant-2"), "barrier"),
+        json!("Sr2")
+    );
+}
+
+#[test]
+fn keys_that_come_twice_are_no_reason_to_stop() {
+    let body =
+        answer().to_string().replacen("\"runner_number\":1,", "\"runner_number\":9,\"runner_number\":1,", 1);
+    let exchanges = [exchange(Request::get("x"), body)];
+    let facts = Facts::default();
+    let seen =
+        source().normalize(&race_target(), &exchanges, &PollContext { now: at("-60m"), facts: &facts });
+    assert_eq!(of(&seen.expect("an answer"), "entrants").len(), 3);
+}
+
+/// A place in a JSON document and what is put there.
+fn damage() -> impl Strategy<Value = (Vec<prop::sample::Index>, Json)> {
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::from),
+        any::<i64>().prop_map(Json::from),
+        any::<u64>().prop_map(Json::from),
+        any::<f64>().prop_map(Json::from),
+        ".{0,12}".prop_map(Json::from),
+        Just(json!([])),
+        Just(json!({})),
+        Just(json!([[{ "entrant_id": 5 }]])),
+    ];
+    (prop::collection::vec(any::<prop::sample::Index>(), 1..7), leaf)
+}
+
+/// Walks as deep as the path goes and replaces what is there.
+fn apply(json: &mut Json, path: &[prop::sample::Index], leaf: &Json) {
+    let Some((step, rest)) = path.split_first() else {
+        *json = leaf.clone();
+        return;
+    };
+    match json {
+        Json::Object(map) if !map.is_empty() => {
+            let key = map.keys().nth(step.index(map.len())).expect("a key").clone();
+            apply(map.get_mut(&key).expect("a value"), rest, leaf);
+        }
+        Json::Array(items) if !items.is_empty() => {
+            let index = step.index(items.len());
+            apply(&mut items[index], rest, leaf);
+        }
+        _ => *json = leaf.clone(),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_bytes_make_it_panic(body in prop::collection::vec(any::<u8>(), 0..300)) {
+        let facts = Facts::default();
+        let context = PollContext { now: start(), facts: &facts };
+        let mut exchanges = [exchange(Request::get("x"), String::new())];
+        exchanges[0].result.as_mut().expect("a response").body = body.into();
+        let source = source();
+        let _ = source.normalize(&race_target(), &exchanges, &context);
+        let _ = source.normalize(&source.roots(start())[0], &exchanges, &context);
+    }
+
+    #[test]
+    fn no_damage_to_an_answer_makes_it_panic(places in prop::collection::vec(damage(), 1..5)) {
+        let mut answer = answer();
+        for (path, leaf) in &places {
+            apply(&mut answer, path, leaf);
+        }
+        if let Ok(seen) = read(&answer) {
+            prop_assert!(seen.records.iter().all(|r| r.values.len() == r.kind.fields.len()));
+            let again = read(&answer).expect("the same again");
+            let contents = |o: &stakeout_core::Observation| o.records.iter().map(|r| (r.fingerprint, r.content())).collect::<Vec<_>>();
+            prop_assert_eq!(contents(&seen), contents(&again));
+        }
+    }
+
+    #[test]
+    fn damage_to_one_runner_leaves_the_others_as_they_were(places in prop::collection::vec(damage(), 1..5)) {
+        let whole = read(&answer()).expect("an answer");
+        let mut damaged = answer();
+        for (path, leaf) in &places {
+            apply(&mut damaged["data"]["runners"][1], path, leaf);
+        }
+        let seen = read(&damaged).expect("the race is there");
+        for good in ["entrant-1", "entrant-3"] {
+            let (before, now) = (one(&whole, "entrants", good), one(&seen, "entrants", good));
+            prop_assert_eq!(before.content(), now.content(), "{}", good);
+        }
+    }
+}
