@@ -189,7 +189,7 @@ fn sorted_items(observation: &Observation) -> (Vec<(Entry, Item)>, usize) {
             fingerprint: target_fingerprint(&target.key),
             group: Fingerprint::default(),
             content: target.content(),
-            ends: None,
+            ends: target.ends,
         };
         (entry, Item::Target(i))
     });

@@ -21,6 +21,9 @@ pub struct TargetSpec {
     /// A first start time, where the listing knows one, so that the first due time is right.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<Time>,
+    /// When its own time is over: that a listing drops it afterwards is no cause for doubt.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ends: Option<Time>,
 }
 
 impl TargetSpec {
@@ -33,6 +36,7 @@ impl TargetSpec {
             priority: 50,
             meaning: 0,
             start: None,
+            ends: None,
         }
     }
 
@@ -50,6 +54,7 @@ impl TargetSpec {
         hasher.value(&Value::Int(i64::from(self.priority)));
         hasher.value(&Value::Int(self.meaning as i64));
         hasher.value(&Value::from(self.start));
+        hasher.value(&Value::from(self.ends));
         hasher.finish()
     }
 }

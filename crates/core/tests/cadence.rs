@@ -237,7 +237,7 @@ mod steady {
     use super::*;
 
     fn fixed(every: Span) -> Plan {
-        Plan::Fixed(Fixed { every, eager: false })
+        Plan::Fixed(Fixed { every, eager: false, place: None })
     }
 
     #[test]
@@ -260,7 +260,7 @@ mod steady {
 
     #[test]
     fn an_eager_target_is_polled_at_once_and_then_in_its_place() {
-        let plan = Plan::Fixed(Fixed { every: Span::secs(60), eager: true });
+        let plan = Plan::Fixed(Fixed { every: Span::secs(60), eager: true, place: None });
         let first = next(&plan, &Facts::default(), &NEVER, t(), &SEAT);
         assert_eq!(due(&first), t());
         let second = due(&next(&plan, &Facts::default(), &good(t()), t() + Span::ms(80), &SEAT));
@@ -355,7 +355,7 @@ mod failing {
 
     #[test]
     fn a_failing_target_waits_ever_longer_but_never_four_intervals() {
-        let plan = Plan::Fixed(Fixed { every: Span::secs(10), eager: false });
+        let plan = Plan::Fixed(Fixed { every: Span::secs(10), eager: false, place: None });
         let wait =
             |failures| due(&next(&plan, &Facts::default(), &failed(t(), failures, None), t(), &SEAT)) - t();
         assert!(wait(1) <= Span::secs(10));
@@ -366,7 +366,7 @@ mod failing {
 
     #[test]
     fn retry_after_wins_over_everything() {
-        for plan in [seed(), Plan::Fixed(Fixed { every: Span::secs(1), eager: true })] {
+        for plan in [seed(), Plan::Fixed(Fixed { every: Span::secs(1), eager: true, place: None })] {
             let last = failed(at("-21m"), 1, Some(at("-2m")));
             let found = next(&plan, &pending(t()), &last, at("-21m"), &SEAT);
             assert_eq!(due(&found), at("-2m"));
@@ -538,7 +538,7 @@ mod laws {
             let seat = Seat { spread, priority: 7, budgeted: Some(every) };
             let facts = Facts { focused, ..Facts::default() };
             for plan in [
-                Plan::Fixed(Fixed { every, eager: false }),
+                Plan::Fixed(Fixed { every, eager: false, place: None }),
                 Plan::Focus(Focus { active: every, idle: every }),
                 Plan::Adaptive(Adaptive { min: Span::ms(1), max: Span::hours(24), weight: 2.0 }),
             ] {

@@ -17,14 +17,12 @@ use stakeout_core::{Failure, FailureClass, Method, Request, Response, Span, Time
 use stakeout_store::Validators;
 
 use crate::clock::Clock;
-use crate::fetch::{Answer, Fetch, FetchLimits};
+use crate::fetch::{Answer, Fetch, FetchLimits, refusal};
 
 /// Idle connections kept per host: as many as a source can usefully have in flight.
 const IDLE_PER_HOST: usize = 64;
 /// A validator longer than this is not worth keeping.
 const MAX_VALIDATOR_BYTES: usize = 1_024;
-/// Upstreams may not send us to sleep for longer than this.
-const MAX_RETRY_AFTER: Span = Span::hours(24);
 
 /// Fetches over the network.
 pub struct HttpFetch {
@@ -89,7 +87,7 @@ impl Fetch for HttpFetch {
             return Ok(Answer::NotModified);
         }
         if !status.is_success() {
-            return Err(refusal(status, response.headers(), clock.now()));
+            return Err(refused(status, response.headers(), clock.now()));
         }
         let headers = response.headers().clone();
         let body = read_body(response, limits.max_body_bytes).await?;
@@ -151,38 +149,9 @@ async fn read_body(mut response: reqwest::Response, limit: u64) -> Result<Bytes,
     Err(too_large())
 }
 
-fn refusal(status: StatusCode, headers: &HeaderMap, now: Time) -> Failure {
-    let class = match status.as_u16() {
-        429 => FailureClass::RateLimited,
-        503 => FailureClass::Unavailable,
-        401 | 403 => FailureClass::Forbidden,
-        300..=399 => FailureClass::Redirect,
-        500..=599 => FailureClass::ServerError,
-        _ => FailureClass::ClientError,
-    };
-    let mut message = format!("the upstream answered {status}");
-    if class == FailureClass::Redirect {
-        // Without its query: a login redirect may carry a token there.
-        let to = text(headers, &LOCATION).unwrap_or_default();
-        let to: String = to.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect();
-        message.push_str(&format!(" to {to:?}, and redirects are not followed: correct the URL or the credentials"));
-    }
-    let retry_after = text(headers, &RETRY_AFTER).and_then(|value| retry_after(&value, now));
-    Failure { class, message, retry_after }
-}
-
-/// `Retry-After` in both its forms: seconds, or an HTTP date.
-fn retry_after(value: &str, now: Time) -> Option<Span> {
-    let value = value.trim();
-    let wait = match value.parse::<u32>() {
-        Ok(seconds) => Span::secs(i64::from(seconds)),
-        Err(_) => {
-            let date = httpdate::parse_http_date(value).ok()?;
-            let since = date.duration_since(std::time::UNIX_EPOCH).ok()?;
-            Time::from_secs(i64::try_from(since.as_secs()).ok()?) - now
-        }
-    };
-    Some(wait.clamp(Span::ZERO, MAX_RETRY_AFTER))
+fn refused(status: StatusCode, headers: &HeaderMap, now: Time) -> Failure {
+    let (location, retry_after) = (text(headers, &LOCATION), text(headers, &RETRY_AFTER));
+    refusal(status.as_u16(), location.as_deref(), retry_after.as_deref(), now)
 }
 
 fn text(headers: &HeaderMap, name: &HeaderName) -> Option<String> {
@@ -238,36 +207,5 @@ fn classify(error: &(dyn StdError + 'static)) -> Option<FailureClass> {
         | io::ErrorKind::UnexpectedEof => Some(FailureClass::Reset),
         io::ErrorKind::TimedOut => Some(FailureClass::Timeout),
         _ => None,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn retry_after_is_read_in_both_forms() {
-        let now = Time::parse("2026-01-10T02:00:00Z").expect("valid");
-        for (value, expected) in [
-            ("120", Some(Span::mins(2))),
-            (" 0 ", Some(Span::ZERO)),
-            ("Sat, 10 Jan 2026 02:00:30 GMT", Some(Span::secs(30))),
-            ("Sat, 10 Jan 2026 01:00:00 GMT", Some(Span::ZERO)),
-            ("999999999", Some(MAX_RETRY_AFTER)),
-            ("-5", None),
-            ("soon", None),
-        ] {
-            assert_eq!(retry_after(value, now), expected, "{value:?}");
-        }
-    }
-
-    #[test]
-    fn a_redirects_query_is_not_repeated() {
-        let mut headers = HeaderMap::new();
-        headers.insert(LOCATION, HeaderValue::from_static("https://login.example/in?token=s3cret"));
-        let failure = refusal(StatusCode::FOUND, &headers, Time::default());
-        assert_eq!(failure.class, FailureClass::Redirect);
-        assert!(failure.message.contains("https://login.example/in"), "{failure}");
-        assert!(!failure.message.contains("s3cret"), "{failure}");
     }
 }

@@ -87,8 +87,8 @@ impl Source for Library {
     }
     fn plan(&self, target: &TargetSpec, _: &Facts) -> Plan {
         match (target.role.as_str(), self.budget) {
-            ("catalogue", _) => Plan::Fixed(Fixed { every: Span::secs(60), eager: true }),
-            (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false }),
+            ("catalogue", _) => Plan::Fixed(Fixed { every: Span::secs(60), eager: true, place: None }),
+            (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false, place: None }),
             (_, Some(_)) => Plan::Adaptive(Adaptive { min: Span::secs(1), max: Span::mins(10), weight: 1.0 }),
         }
     }

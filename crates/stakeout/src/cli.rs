@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
-use stakeout_core::Span;
+use stakeout_core::{Span, Time};
 
 use crate::config::LogFormat;
 
@@ -78,6 +78,9 @@ pub enum Command {
     /// List live settings, or change one
     #[command(args_conflicts_with_subcommands = true, after_help = SETTINGS_HELP)]
     Settings(SettingsArgs),
+    /// Forecast when something would be polled
+    #[command(subcommand)]
+    Plan(PlanWhat),
     /// Print the JSON schema of the configuration file
     Schema,
     /// Print the version
@@ -273,6 +276,59 @@ pub struct SettingsListArgs {
     pub json: bool,
 }
 
+/// What to forecast.
+#[derive(Debug, Subcommand)]
+pub enum PlanWhat {
+    /// The polls of one race, without jitter
+    #[command(after_help = PLAN_RACING_HELP)]
+    Racing(PlanRacingArgs),
+}
+
+const PLAN_RACING_HELP: &str = "\
+Example: a race that starts 68 s late and is final eight minutes later
+  stakeout plan racing --start 2026-01-10T02:00:00Z --started 2026-01-10T02:01:08Z --final 2026-01-10T02:09:00Z";
+
+/// `plan racing`
+#[derive(Debug, Args)]
+pub struct PlanRacingArgs {
+    /// The advertised start, T
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub start: Time,
+    /// When the upstream begins to confirm the start; T, unless given
+    #[arg(long, value_name = "TIME", value_parser = time)]
+    pub started: Option<Time>,
+    /// From when on the status is Final; eight minutes after the start, unless given
+    #[arg(long = "final", value_name = "TIME", value_parser = time)]
+    pub final_at: Option<Time>,
+    /// From AT on the upstream advertises NEWSTART; may be given several times
+    #[arg(long, value_name = "AT=NEWSTART", value_parser = retiming)]
+    pub retimed: Vec<(Time, Time)>,
+    /// The table of intervals: seed or tight
+    #[arg(long, value_name = "NAME", default_value = "seed")]
+    pub cadence: CadencePreset,
+    /// Print {"polls": [{"at", "phase", "interval_ms", "reason"}]}
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// A ready-made table of intervals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CadencePreset {
+    /// Every 5 minutes after the start
+    Seed,
+    /// Every 30 seconds after the start
+    Tight,
+}
+
+fn time(text: &str) -> Result<Time, String> {
+    Time::parse(text).ok_or_else(|| "expected an RFC 3339 time, such as 2026-01-10T02:00:00Z".to_owned())
+}
+
+fn retiming(text: &str) -> Result<(Time, Time), String> {
+    let (at, start) = text.split_once('=').ok_or("expected AT=NEWSTART, two RFC 3339 times")?;
+    Ok((time(at)?, time(start)?))
+}
+
 fn span(text: &str) -> Result<Span, String> {
     Span::parse(text)
         .filter(|span| *span > Span::ZERO)
@@ -313,6 +369,8 @@ mod tests {
             "settings set source.a.every_ms 5",
             "settings unset x",
             "schema",
+            "plan racing --start 2026-01-10T02:00:00Z --cadence tight",
+            "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z=2026-01-10T02:05:00Z --json",
             "-c other.toml --store sqlite:x.db version",
         ] {
             let words = std::iter::once("stakeout").chain(good.split(' '));
@@ -327,6 +385,9 @@ mod tests {
             "why",
             "run -v -q",
             "settings set x",
+            "plan racing",
+            "plan racing --start noon",
+            "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z",
         ] {
             let words = std::iter::once("stakeout").chain(bad.split(' ').filter(|w| !w.is_empty()));
             assert!(Cli::try_parse_from(words).is_err(), "{bad}");

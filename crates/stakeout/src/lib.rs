@@ -11,6 +11,7 @@ pub mod control;
 mod logging;
 mod open;
 mod output;
+pub mod simulate;
 mod suggest;
 pub mod target;
 mod when;

@@ -69,7 +69,10 @@ impl Line<'_> {
     fn at(&self, at: Time) -> Option<Stretch> {
         let spread = self.seat.spread;
         Some(match self.plan {
-            Plan::Fixed(plan) => Stretch::pinned("fixed", plan.every, spread),
+            Plan::Fixed(plan) => {
+                let place = plan.place.map_or(spread, |place| place.as_us().unsigned_abs());
+                Stretch::pinned("fixed", plan.every, place)
+            }
             Plan::Focus(plan) if self.facts.focused => Stretch::pinned("focus", plan.active, spread),
             Plan::Focus(plan) => Stretch::pinned("idle", plan.idle, spread),
             Plan::Adaptive(plan) => {

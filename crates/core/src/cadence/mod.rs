@@ -44,6 +44,8 @@ pub struct Fixed {
     pub every: Span,
     /// Whether the first poll comes at once instead of at the target's place in the interval.
     pub eager: bool,
+    /// The target's place in the interval, counted from 1970 in UTC; drawn from a hash unless given.
+    pub place: Option<Span>,
 }
 
 /// Phases that follow the time to a start.

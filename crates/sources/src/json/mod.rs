@@ -154,7 +154,7 @@ impl Source for JsonSource {
 
     fn plan(&self, _: &TargetSpec, _: &Facts) -> Plan {
         // A lone target answers at once; many keep to their places, so that a start is no burst.
-        Plan::Fixed(Fixed { every: self.every, eager: self.ids.len() <= 1 })
+        Plan::Fixed(Fixed { every: self.every, eager: self.ids.len() <= 1, place: None })
     }
 
     fn configured(&self, settings: &BTreeMap<String, Json>) -> Result<Arc<dyn Source>, SettingRefused> {

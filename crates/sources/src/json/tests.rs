@@ -175,7 +175,7 @@ fn each_id_is_a_target_with_its_own_url() {
     let records =
         source.normalize(&targets[0], &[answer("[{\"no\":1}]")], &context).expect("an answer").records;
     assert_eq!(records[0].key, "a b|1");
-    assert_eq!(source.plan(&targets[0], &facts), Plan::Fixed(Fixed { every: Span::secs(5), eager: false }));
+    assert_eq!(source.plan(&targets[0], &facts), Plan::Fixed(Fixed { every: Span::secs(5), eager: false, place: None }));
 }
 
 #[test]
@@ -229,7 +229,7 @@ fn live_settings_apply_or_are_refused() {
     };
     assert_eq!(
         apply("every_ms", json!(250)),
-        Ok(format!("{:?} 4", Plan::Fixed(Fixed { every: Span::ms(250), eager: true })))
+        Ok(format!("{:?} 4", Plan::Fixed(Fixed { every: Span::ms(250), eager: true, place: None })))
     );
     assert!(apply("concurrency", json!(9)).is_ok_and(|s| s.ends_with(" 9")));
     let error = |name: &str, value: Json| apply(name, value).expect_err("refused").to_string();

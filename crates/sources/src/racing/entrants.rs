@@ -2,14 +2,13 @@
 
 use std::collections::HashMap;
 
-use stakeout_core::{Fingerprint, Point, Record, Time, Value};
+use stakeout_core::{Fingerprint, Point, Record, Span, Time, Value};
 
 use super::kinds::{Kinds, ODDS_HISTORY};
 use super::lenient::Leaf;
 use super::money::{Cents, Percent};
 use super::odd::Odd;
 use super::wire::{Flucs, MoneyRow, Runner};
-use stakeout_core::Span;
 
 /// A move stamped later than this after now is a mistake of the upstream, and would hide all later ones.
 const CLOCKS_DIFFER: Span = Span::hours(1);
@@ -44,7 +43,6 @@ fn record(field: &Field<'_>, runner: &Runner<'_>, money: Money, odd: &mut Odd) -
         odd.add("bad_runner", || format!("a runner without an entrant_id, name {:?}", runner.name.text()));
         return None;
     };
-    let text = |leaf: &Leaf<'_>| Value::from(leaf.text().map(|text| text.into_owned()));
     let win_odds = price(&runner.odds.fixed_win, odd);
     let (hold, bet) = (money.hold.share(odd), money.bet.share(odd));
     let amount = |pool: Option<Cents>| Value::from(pool.zip(hold).map(|(pool, hold)| hold.of(pool)));
@@ -60,11 +58,11 @@ fn record(field: &Field<'_>, runner: &Runner<'_>, money: Money, odd: &mut Odd) -
     let values = vec![
         Value::text(&*id),
         Value::text(field.race_id),
-        text(&runner.name),
+        runner.name.text_value(),
         runner.runner_number.int().into(),
-        text(&runner.barrier),
-        text(&runner.jockey),
-        text(&runner.trainer_name),
+        runner.barrier.text_value(),
+        runner.jockey.text_value(),
+        runner.trainer_name.text_value(),
         win_odds,
         price(&runner.odds.fixed_place, odd),
         price(&runner.odds.pool_win, odd),

@@ -8,7 +8,7 @@ use std::fmt;
 use std::marker::PhantomData;
 
 use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use stakeout_core::Time;
+use stakeout_core::{Time, Value};
 
 /// Beyond this, a number is milliseconds since 1970 and not seconds: as seconds it would be the year 5138.
 const SECONDS_MAX: f64 = 1e11;
@@ -48,6 +48,11 @@ impl<'a> Leaf<'a> {
             Leaf::Float(n) => Some(Cow::Owned(n.to_string())),
             Leaf::Null | Leaf::Bool(_) | Leaf::Other => None,
         }
+    }
+
+    /// The text as a field's value.
+    pub(super) fn text_value(&self) -> Value {
+        self.text().map(Cow::into_owned).into()
     }
 
     /// A finite number, also when written as text.
@@ -181,7 +186,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 /// An object whose known fields read themselves; what is no object has none of them.
 pub(super) trait Fields<'de>: Default {
     /// Reads the value of `key` if it is one of the fields; of a key that comes twice the last value counts.
-    fn read<A: MapAccess<'de>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error>;
+    fn read<A: MapAccess<'de>>(&mut self, key: &[u8], map: &mut A) -> Result<bool, A::Error>;
 
     /// The object as a whole.
     fn object<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -209,8 +214,8 @@ pub(super) trait Fields<'de>: Default {
     }
 }
 
-/// A key, borrowed unless it has escapes.
-struct Name<'a>(Cow<'a, str>);
+/// A key as bytes, borrowed unless it has escapes: most keys are not ours, and need not be proven to be text.
+struct Name<'a>(Cow<'a, [u8]>);
 
 impl<'de> Deserialize<'de> for Name<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Name<'de>, D::Error> {
@@ -220,14 +225,17 @@ impl<'de> Deserialize<'de> for Name<'de> {
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a key")
             }
-            fn visit_borrowed_str<E: Error>(self, key: &'de str) -> Result<Name<'de>, E> {
+            fn visit_borrowed_bytes<E: Error>(self, key: &'de [u8]) -> Result<Name<'de>, E> {
                 Ok(Name(Cow::Borrowed(key)))
             }
-            fn visit_str<E: Error>(self, key: &str) -> Result<Name<'de>, E> {
+            fn visit_bytes<E: Error>(self, key: &[u8]) -> Result<Name<'de>, E> {
                 Ok(Name(Cow::Owned(key.to_owned())))
             }
+            fn visit_str<E: Error>(self, key: &str) -> Result<Name<'de>, E> {
+                self.visit_bytes(key.as_bytes())
+            }
         }
-        deserializer.deserialize_str(Read)
+        deserializer.deserialize_bytes(Read)
     }
 }
 
@@ -276,9 +284,9 @@ macro_rules! upstream_object {
         }
 
         impl<'a> Fields<'a> for $name<'a> {
-            fn read<A: MapAccess<'a>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+            fn read<A: MapAccess<'a>>(&mut self, key: &[u8], map: &mut A) -> Result<bool, A::Error> {
                 match key {
-                    $( $key => self.$field = map.next_value()?, )*
+                    $( key if key == $key.as_bytes() => self.$field = map.next_value()?, )*
                     _ => return Ok(false),
                 }
                 Ok(true)

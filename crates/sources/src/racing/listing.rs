@@ -14,7 +14,7 @@ use stakeout_core::{
 
 use super::kinds::Kinds;
 use super::lenient::Leaf;
-use super::normalize::{known_status, meeting_fingerprint, status_word, text};
+use super::normalize::{known_status, meeting_fingerprint, status_word};
 use super::nz_time::Date;
 use super::odd::Odd;
 use super::plan::{PAGES_MAX, Page, RACE, RACE_PRIORITY, race_key};
@@ -155,14 +155,14 @@ impl<'a> Reading<'a> {
         let date = meeting.date.text().and_then(|date| Date::parse(&date));
         let values = vec![
             Value::text(&id),
-            text(&meeting.name),
+            meeting.name.text_value(),
             date.map(|date| date.to_string()).into(),
             Value::text(&country),
-            text(&meeting.state),
+            meeting.state.text_value(),
             Value::text(&category),
-            text(&meeting.category_name),
-            text(&meeting.track_condition),
-            text(&meeting.tote_status),
+            meeting.category_name.text_value(),
+            meeting.track_condition.text_value(),
+            meeting.tote_status.text_value(),
         ];
         let ends = date.map(Date::leaves_the_listing);
         self.records.push(Record { ends, ..Record::new(&self.kinds.meetings, &[&id], values) });
@@ -188,15 +188,15 @@ impl<'a> Reading<'a> {
             confirmed.into(),
             Value::text(meeting),
             race.race_number.int().into(),
-            text(&race.name),
+            race.name.text_value(),
             race.distance.int().filter(|metres| *metres >= 0).into(),
-            text(&race.track_condition),
-            text(&race.weather),
+            race.track_condition.text_value(),
+            race.weather.text_value(),
             Value::text(category),
             race.country.text().map(|country| country_code(&country)).into(),
-            text(&race.state),
+            race.state.text_value(),
             race.protest.flag().into(),
-            text(&race.protest_reason),
+            race.protest_reason.text_value(),
         ];
         let parent = meeting_fingerprint(self.kinds, meeting);
         let record = Record::new(&self.kinds.races, &[&id], values).under(parent);
@@ -205,18 +205,19 @@ impl<'a> Reading<'a> {
             return;
         }
         match start {
-            Some(start) => self.target(id, meeting, start),
+            Some(start) => self.target(id, meeting, start, ends),
             // Without a start the target that is known keeps its own; a new one waits for the next listing.
             None => self.refuse("bad_race", || format!("{id} has no start_time")),
         }
     }
 
-    fn target(&mut self, id: String, meeting: &str, start: Time) {
+    fn target(&mut self, id: String, meeting: &str, start: Time, ends: Option<Time>) {
         self.targets.push(TargetSpec {
             params: json!({ "event_id": id, "meeting_id": meeting }),
             priority: RACE_PRIORITY,
             meaning: self.race_meaning,
             start: Some(start),
+            ends,
             ..TargetSpec::new(race_key(&id), RACE)
         });
         self.listed.insert(id);

@@ -121,19 +121,15 @@ pub(super) fn status_word(status: Option<Status>, leaf: &Leaf<'_>) -> Value {
     }
 }
 
-pub(super) fn text(leaf: &Leaf<'_>) -> Value {
-    leaf.text().map(|text| text.into_owned()).into()
-}
-
 /// A race's answer knows its meeting by name only; the catalogue fills in the rest.
 fn meeting_record(kinds: &Kinds, id: &str, race: &Race<'_>) -> Record {
     let values = vec![
         Value::text(id),
-        text(&race.meeting_name),
+        race.meeting_name.text_value(),
         Value::Null,
-        text(&race.country),
-        text(&race.state),
-        text(&race.category),
+        race.country.text_value(),
+        race.state.text_value(),
+        race.category.text_value(),
         Value::Null,
         Value::Null,
         Value::Null,
@@ -166,15 +162,15 @@ fn race_record(
         life.confirmed.into(),
         meeting.map(str::to_owned).into(),
         race.race_number.int().into(),
-        text(&race.description),
+        race.description.text_value(),
         distance.into(),
-        text(&race.track_condition),
-        text(&race.weather),
-        text(&race.category),
-        text(&race.country),
-        text(&race.state),
+        race.track_condition.text_value(),
+        race.weather.text_value(),
+        race.category.text_value(),
+        race.country.text_value(),
+        race.state.text_value(),
         race.protest.flag().into(),
-        text(&race.protest_reason),
+        race.protest_reason.text_value(),
     ];
     let record = Record::new(&kinds.races, &[id], values);
     match meeting {

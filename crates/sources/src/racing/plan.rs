@@ -149,7 +149,9 @@ pub(super) struct Rhythm {
 impl Rhythm {
     pub(super) fn plan(&self, target: &TargetSpec) -> Plan {
         match target.role.as_str() {
-            CATALOGUE => Plan::Fixed(Fixed { every: self.catalogue_every, eager: true }),
+            // On the hour and half past, so that the daily import at 06:00 in New Zealand is one of them: its offset
+            // from UTC is whole hours.
+            CATALOGUE => Plan::Fixed(Fixed { every: self.catalogue_every, eager: true, place: Some(Span::ZERO) }),
             _ => Plan::Countdown(self.countdown.clone()),
         }
     }

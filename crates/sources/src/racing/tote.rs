@@ -36,10 +36,6 @@ pub(super) struct Rows {
     pub(super) whole: bool,
 }
 
-fn text(leaf: &Leaf<'_>) -> Value {
-    leaf.text().map(|text| text.into_owned()).into()
-}
-
 fn number(leaf: &Leaf<'_>) -> Value {
     leaf.number().into()
 }
@@ -74,7 +70,7 @@ pub(super) fn pools(parent: Parent<'_>, pools: &[Pool<'_>], odd: &mut Odd) -> Ro
             odd.add("bad_pool", || format!("expected dollars in {product}, found {:?}", pool.total));
         }
         let values =
-            vec![Value::text(&*product), total.into(), text(&pool.status), Value::text(parent.race_id)];
+            vec![Value::text(&*product), total.into(), pool.status.text_value(), Value::text(parent.race_id)];
         let record = Record::new(&parent.kinds.pools, &[parent.race_id, &product], values);
         rows.records.push(record.under(parent.race).in_group(parent.group("race_pools")));
     }
@@ -94,8 +90,8 @@ pub(super) fn results(parent: Parent<'_>, placings: &[Placing<'_>], odd: &mut Od
         let values = vec![
             position.into(),
             placing.runner_number.int().into(),
-            text(&placing.entrant_id),
-            text(&placing.name),
+            placing.entrant_id.text_value(),
+            placing.name.text_value(),
             number(&placing.margin_length),
             Value::text(parent.race_id),
         ];
@@ -129,11 +125,11 @@ pub(super) fn dividends(parent: Parent<'_>, dividends: &[Dividend<'_>], odd: &mu
         let (runners, positions) = positions(dividend);
         let values = vec![
             Value::text(&*name),
-            text(&dividend.status),
+            dividend.status.text_value(),
             number(&dividend.dividend),
             number(&dividend.pool_size),
             positions,
-            text(&dividend.tote),
+            dividend.tote.text_value(),
             Value::text(parent.race_id),
         ];
         let record = Record::new(&parent.kinds.dividends, &[parent.race_id, &name, &runners], values);

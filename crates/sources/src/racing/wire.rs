@@ -236,10 +236,10 @@ pub(super) struct Answer<'a, T> {
 }
 
 impl<'a, T: Data<'a> + Deserialize<'a>> Fields<'a> for Answer<'a, T> {
-    fn read<A: MapAccess<'a>>(&mut self, key: &str, map: &mut A) -> Result<bool, A::Error> {
+    fn read<A: MapAccess<'a>>(&mut self, key: &[u8], map: &mut A) -> Result<bool, A::Error> {
         match key {
-            "header" => self.header = map.next_value()?,
-            "data" => self.data = map.next_value()?,
+            b"header" => self.header = map.next_value()?,
+            b"data" => self.data = map.next_value()?,
             _ => return self.data.read(key, map),
         }
         Ok(true)

@@ -101,7 +101,7 @@ fn the_catalogue_is_read_at_start_and_every_half_hour() {
     let [root]: [TargetSpec; 1] = source.roots(start()).try_into().expect("one root");
     assert_eq!((root.key.as_str(), root.role.as_str()), ("catalogue", "catalogue"));
     let plan = source.plan(&root, &Facts::default());
-    assert_eq!(plan, Plan::Fixed(Fixed { every: Span::mins(30), eager: true }));
+    assert_eq!(plan, Plan::Fixed(Fixed { every: Span::mins(30), eager: true, place: Some(Span::ZERO) }));
 }
 
 #[test]

@@ -4,6 +4,7 @@ mod ask;
 mod check;
 mod events;
 mod history;
+mod plan;
 mod poll;
 mod run;
 mod settings;
@@ -30,6 +31,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
             output::line(config::schema().trim_end())?;
             return Ok(ExitCode::SUCCESS);
         }
+        Command::Plan(what) => return plan::plan(what),
         Command::Version => {
             output::line(&format!("stakeout {}", env!("CARGO_PKG_VERSION")))?;
             return Ok(ExitCode::SUCCESS);
@@ -49,7 +51,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Events(args) => events::events(&place, &args).await,
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,
-        Command::Schema | Command::Version => Ok(ExitCode::SUCCESS),
+        Command::Plan(_) | Command::Schema | Command::Version => Ok(ExitCode::SUCCESS),
     }
 }
 

@@ -69,6 +69,8 @@ pub(super) fn spec(row: &Row<'_>) -> Work<TargetSpec> {
         priority: row.get("priority")?,
         meaning: row.get::<_, i64>("meaning")? as u64,
         start: opt_time(row, "start_us")?,
+        // Only the listing that names a target needs it, and has it in its snapshot.
+        ends: None,
     })
 }
 

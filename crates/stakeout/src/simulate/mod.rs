@@ -1,0 +1,5 @@
+//! Whole days in virtual time, through the real engine and the real parsers, compared with the simulator's truth.
+
+pub mod nztab;
+mod oracle;
+pub mod racing;

@@ -1,0 +1,215 @@
+//! A racing day in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result};
+use serde::Serialize;
+use stakeout_core::adherence::{LatenessHistogram, Run};
+use stakeout_core::{Event, Source, Span, Time};
+use stakeout_engine::{Engine, EngineConfig, virtual_runtime};
+use stakeout_sim::nztab::{Body, Day, DayConfig, Faults, Upstream, nz_date, nz_time};
+use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
+use stakeout_store::sqlite::SqliteStore;
+use stakeout_store::{EventFilter, Store, TargetFilter};
+
+use super::nztab::InProcess;
+use super::oracle;
+
+/// What to simulate.
+#[derive(Clone, Debug)]
+pub struct RacingDay {
+    /// Decides everything that happens.
+    pub seed: u64,
+    /// Races that are watched; the listing has many more.
+    pub races: u32,
+    /// Whether bodies have their real size.
+    pub full_bodies: bool,
+    /// The chance of each sort of fault per request.
+    pub faults: f64,
+    /// The cadence and the rest of the source's configuration.
+    pub config: RacingConfig,
+}
+
+/// How the polls of one phase went.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PhaseAdherence {
+    /// Polls made.
+    pub polls: u64,
+    /// Sent later than tolerated.
+    pub late: u64,
+    /// Due polls that were missed.
+    pub missed: u64,
+    /// The longest a change could go unseen between two polls.
+    pub longest_gap_ms: i64,
+    /// 99 of 100 polls were sent no later than this.
+    pub lateness_ms_p99: Option<f64>,
+}
+
+/// What came of it.
+#[derive(Clone, Debug, Serialize)]
+pub struct RacingReport {
+    /// The seed, to see it again.
+    pub seed: u64,
+    /// Races watched.
+    pub races: u32,
+    /// Requests made, failed ones included.
+    pub requests: u64,
+    /// The busiest minute.
+    pub requests_per_minute_max: u64,
+    /// By phase.
+    pub adherence: BTreeMap<String, PhaseAdherence>,
+    /// By type.
+    pub events: BTreeMap<String, u64>,
+    /// History rows kept.
+    pub history_rows: u64,
+    /// Changes of status, start and field that a perfect watcher would have told at the same moments.
+    pub expected: usize,
+    /// Of them: not told.
+    pub misses: usize,
+    /// Told, and nothing called for it.
+    pub wrong_events: usize,
+    /// From the moment the upstream served a change to its event.
+    pub detection_delay_ms: Option<Quantiles>,
+    /// How long the simulation took.
+    pub took_ms: u64,
+    /// The first few misses and wrong events, in words.
+    pub remarks: Vec<String>,
+}
+
+/// Half, and all but one in a hundred.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct Quantiles {
+    /// Half were no longer than this.
+    pub p50: i64,
+    /// 99 of 100 were no longer than this.
+    pub p99: i64,
+}
+
+/// A simulated day that is over, for tests that want to look closer.
+pub struct Finished {
+    /// The numbers.
+    pub report: RacingReport,
+    /// Everything that was told.
+    pub events: Vec<Event>,
+    /// What the engine kept.
+    pub store: Arc<SqliteStore>,
+    /// What really happened.
+    pub upstream: Arc<Upstream>,
+    /// What was asked and answered.
+    pub asked: Vec<super::nztab::Asked>,
+}
+
+/// Remarks listed in the report.
+const MOST_REMARKS: usize = 20;
+
+impl RacingDay {
+    /// A day of 96 races with lean bodies and no faults.
+    pub fn new(seed: u64) -> RacingDay {
+        RacingDay { seed, races: 96, full_bodies: false, faults: 0.0, config: RacingConfig::default() }
+    }
+
+    /// Runs the day: from midnight in New Zealand until every race is over.
+    pub fn run(&self) -> Result<Finished> {
+        let began = Instant::now();
+        let date = nz_date(Time::parse("2026-01-10T00:00:00Z").context("a valid date")?);
+        let mut day = DayConfig::new(self.seed, date).with_races(self.races);
+        day.body = if self.full_bodies { Body::Full } else { Body::Lean };
+        let upstream = Arc::new(Upstream::new([Day::new(&day)]));
+        if self.faults > 0.0 {
+            upstream.set_faults(Faults::each(self.seed, self.faults));
+        }
+        let start = nz_time(date, 0, 1);
+        let store = Arc::new(SqliteStore::in_memory()?);
+        let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+        let (runtime, clock) = virtual_runtime(start)?;
+        let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, vec![self.source()?], fetch.clone());
+        config.clock = clock.clone();
+        config.node = "simulation".to_owned();
+        let (events, runs, history_rows) = runtime.block_on(async {
+            let engine = Engine::start(config).await?;
+            clock.sleep_until(start + Span::hours(27)).await;
+            engine.shutdown().await?;
+            let events = store.events(0, &EventFilter::default(), 10_000_000).await?;
+            let runs = runs(&*store).await?;
+            anyhow::Ok((events, runs, store.stats().await?.history))
+        })?;
+        let asked = fetch.answered();
+        let verdict = oracle::judge(upstream.days(), &asked, &events);
+        let report = RacingReport {
+            seed: self.seed,
+            races: self.races,
+            requests: upstream.requests(),
+            requests_per_minute_max: busiest_minute(&asked),
+            adherence: adherence(&runs),
+            events: count(events.iter().map(|event| event.event_type.clone())),
+            history_rows,
+            expected: verdict.expected,
+            misses: verdict.missed.len(),
+            wrong_events: verdict.wrong.len(),
+            detection_delay_ms: quantiles(verdict.delays),
+            took_ms: began.elapsed().as_millis() as u64,
+            remarks: remarks(&verdict.missed, &verdict.wrong),
+        };
+        Ok(Finished { report, events, store, upstream, asked })
+    }
+
+    fn source(&self) -> Result<Arc<dyn Source>> {
+        let identity = Identity {
+            from: "simulation@example.org".to_owned(),
+            partner: "Stakeout".to_owned(),
+            partner_id: "simulation".to_owned(),
+        };
+        Ok(Arc::new(RacingSource::new("nz", &self.config, identity)?))
+    }
+}
+
+async fn runs(store: &dyn Store) -> Result<Vec<Run>> {
+    let mut runs = Vec::new();
+    let filter = TargetFilter { limit: 100_000, ..TargetFilter::default() };
+    for row in store.targets(&filter).await? {
+        runs.extend(store.runs(row.id, Time(i64::MIN), Time(i64::MAX)).await?);
+        runs.extend(row.state.run);
+    }
+    Ok(runs)
+}
+
+fn adherence(runs: &[Run]) -> BTreeMap<String, PhaseAdherence> {
+    let mut phases: BTreeMap<String, (PhaseAdherence, LatenessHistogram)> = BTreeMap::new();
+    for run in runs {
+        let (phase, histogram) = phases.entry(run.phase.clone()).or_default();
+        phase.polls += run.polls;
+        phase.late += run.late;
+        phase.missed += run.missed;
+        phase.longest_gap_ms = phase.longest_gap_ms.max(run.longest_gap.as_ms());
+        histogram.merge(&run.histogram);
+    }
+    let finish = |(name, (mut phase, histogram)): (String, (PhaseAdherence, LatenessHistogram))| {
+        phase.lateness_ms_p99 = histogram.quantile(0.99).map(|span| span.as_secs_f64() * 1e3);
+        (name, phase)
+    };
+    phases.into_iter().map(finish).collect()
+}
+
+fn busiest_minute(asked: &[super::nztab::Asked]) -> u64 {
+    count(asked.iter().map(|asked| asked.at.us() / 60_000_000)).into_values().max().unwrap_or_default()
+}
+
+fn count<K: Ord>(items: impl Iterator<Item = K>) -> BTreeMap<K, u64> {
+    let mut counts = BTreeMap::new();
+    items.for_each(|item| *counts.entry(item).or_default() += 1);
+    counts
+}
+
+fn quantiles(mut delays: Vec<Span>) -> Option<Quantiles> {
+    delays.sort_unstable();
+    let at = |q: f64| delays.get(((delays.len() as f64 * q) as usize).min(delays.len().saturating_sub(1)));
+    Some(Quantiles { p50: at(0.5)?.as_ms(), p99: at(0.99)?.as_ms() })
+}
+
+fn remarks(missed: &[oracle::Expected], wrong: &[(String, String, Time)]) -> Vec<String> {
+    let missed = missed.iter().map(|e| format!("missed: {} {} at {}", e.event_type, e.subject, e.at));
+    let wrong = wrong.iter().map(|(kind, subject, at)| format!("wrong: {kind} {subject} at {at}"));
+    missed.chain(wrong).take(MOST_REMARKS).collect()
+}
