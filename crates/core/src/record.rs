@@ -94,8 +94,7 @@ pub struct Point {
     pub at: Time,
     /// One value per field of the stream, in its order; null carries the value before forward.
     pub values: Vec<Value>,
-    /// The upstream remembers nothing older: if this row is new to us and we have older ones, some in between are
-    /// lost, and the row is marked.
+    /// The upstream has forgotten older ones: if this row is new to us, some before it are lost, and it is marked.
     pub oldest_known: bool,
 }
 

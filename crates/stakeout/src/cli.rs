@@ -1,5 +1,7 @@
 //! What can be typed.
 
+mod by_kind;
+
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -7,12 +9,17 @@ use stakeout_core::{Span, Time};
 
 use crate::config::LogFormat;
 
+pub use by_kind::{
+    CadencePreset, PlanRacingArgs, PlanWhat, SimulateRacingArgs, SimulateWhat, TryRacingArgs, TryWhat,
+};
+
 const AFTER_HELP: &str = "\
 Examples:
   stakeout check                      is the configuration sound, do the upstreams answer?
   stakeout run                        watch until told to stop
   stakeout events --follow            what happens, as it happens
   stakeout why prices/main            why is it polled then, why was nothing told?
+  stakeout simulate racing            a whole day in a few seconds
 
 Exit codes: 0 all is well, 1 something failed, 2 wrong usage or configuration.";
 
@@ -73,7 +80,7 @@ pub enum Command {
     #[command(after_help = EVENTS_HELP)]
     Events(EventsArgs),
     /// Show the history of a record
-    #[command(after_help = "Example:\n  stakeout history prices json_prices 'north|A-17'")]
+    #[command(override_usage = HISTORY_USAGE, after_help = HISTORY_HELP)]
     History(HistoryArgs),
     /// List live settings, or change one
     #[command(args_conflicts_with_subcommands = true, after_help = SETTINGS_HELP)]
@@ -81,6 +88,12 @@ pub enum Command {
     /// Forecast when something would be polled
     #[command(subcommand)]
     Plan(PlanWhat),
+    /// Show what a saved answer says, writing nothing
+    #[command(subcommand)]
+    Try(TryWhat),
+    /// Watch a whole day in virtual time and compare with what really happened
+    #[command(subcommand)]
+    Simulate(SimulateWhat),
     /// Print the JSON schema of the configuration file
     Schema,
     /// Print the version
@@ -98,6 +111,19 @@ Examples:
   stakeout events --limit 10              the ten newest
   stakeout events --after 1200 --json     those after number 1200, a JSON object per line
   stakeout events --follow --type json.   types that begin with json.";
+
+const HISTORY_USAGE: &str = "stakeout history [OPTIONS] <RECORD>
+       stakeout history [OPTIONS] <SOURCE> <KIND> <KEY>";
+
+const HISTORY_HELP: &str = "\
+RECORD is a key or a fingerprint that any source has, or the beginning of a name that events have told.
+KIND is the kind of record, with its family or without: racing_entrants, or entrants. KEY is the record's key, its parts
+joined by |, or its fingerprint.
+
+Examples:
+  stakeout history 7e2f6a52-93d5-4b0c-a4c5-0c3f3f2d8a11 --plot
+  stakeout history 'Night Owl' --stream odds_history
+  stakeout history prices json_prices 'north|A-17'";
 
 const SETTINGS_HELP: &str = "\
 Live settings stand over the configuration file and act at once.
@@ -221,18 +247,18 @@ pub struct EventsArgs {
 /// `history`
 #[derive(Debug, Args)]
 pub struct HistoryArgs {
-    /// The source's name
-    pub source: String,
-    /// The kind of record: json_prices, or prices
-    pub kind: String,
-    /// The record's key, its parts joined by |, or its fingerprint
-    pub key: String,
+    /// A key, a fingerprint or the beginning of a name; or source, kind and key
+    #[arg(value_name = "RECORD", num_args = 1..=3, required = true)]
+    pub record: Vec<String>,
     /// Only this stream
     #[arg(long)]
     pub stream: Option<String>,
     /// At most so many rows, the newest
     #[arg(long, value_name = "N", default_value_t = 100)]
     pub limit: u32,
+    /// Draw every number over time, as wide as COLUMNS says
+    #[arg(long, conflicts_with = "json")]
+    pub plot: bool,
     /// Print rows as JSON, one per line
     #[arg(long)]
     pub json: bool,
@@ -259,6 +285,8 @@ pub enum SettingsAction {
         /// source.NAME.SETTING
         key: String,
         /// A number, true, false, or text
+        // A negative number is a value, too: the setting itself says what it takes.
+        #[arg(allow_hyphen_values = true)]
         value: String,
     },
     /// Go back to the configuration file
@@ -274,50 +302,6 @@ pub struct SettingsListArgs {
     /// Print them as one JSON object
     #[arg(long)]
     pub json: bool,
-}
-
-/// What to forecast.
-#[derive(Debug, Subcommand)]
-pub enum PlanWhat {
-    /// The polls of one race, without jitter
-    #[command(after_help = PLAN_RACING_HELP)]
-    Racing(PlanRacingArgs),
-}
-
-const PLAN_RACING_HELP: &str = "\
-Example: a race that starts 68 s late and is final eight minutes later
-  stakeout plan racing --start 2026-01-10T02:00:00Z --started 2026-01-10T02:01:08Z --final 2026-01-10T02:09:00Z";
-
-/// `plan racing`
-#[derive(Debug, Args)]
-pub struct PlanRacingArgs {
-    /// The advertised start, T
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub start: Time,
-    /// When the upstream begins to confirm the start; T, unless given
-    #[arg(long, value_name = "TIME", value_parser = time)]
-    pub started: Option<Time>,
-    /// From when on the status is Final; eight minutes after the start, unless given
-    #[arg(long = "final", value_name = "TIME", value_parser = time)]
-    pub final_at: Option<Time>,
-    /// From AT on the upstream advertises NEWSTART; may be given several times
-    #[arg(long, value_name = "AT=NEWSTART", value_parser = retiming)]
-    pub retimed: Vec<(Time, Time)>,
-    /// The table of intervals: seed or tight
-    #[arg(long, value_name = "NAME", default_value = "seed")]
-    pub cadence: CadencePreset,
-    /// Print {"polls": [{"at", "phase", "interval_ms", "reason"}]}
-    #[arg(long)]
-    pub json: bool,
-}
-
-/// A ready-made table of intervals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum CadencePreset {
-    /// Every 5 minutes after the start
-    Seed,
-    /// Every 30 seconds after the start
-    Tight,
 }
 
 fn time(text: &str) -> Result<Time, String> {
@@ -340,57 +324,10 @@ fn speed(text: &str) -> Result<f64, String> {
     given.ok_or_else(|| "expected a number above 0, at most 100000".to_owned())
 }
 
-#[cfg(test)]
-mod tests {
-    use clap::CommandFactory;
-
-    use super::*;
-
-    #[test]
-    fn the_definition_is_sound() {
-        Cli::command().debug_assert();
-    }
-
-    #[test]
-    fn commands_parse() {
-        for good in [
-            "run",
-            "run --speed 10 -v",
-            "poll --limit 5s --json",
-            "check --offline",
-            "targets",
-            "targets --source x",
-            "targets list --json",
-            "targets poll-now a/b/c",
-            "why a/b",
-            "events -f --type json. --after 3",
-            "history s k key --stream h",
-            "settings",
-            "settings set source.a.every_ms 5",
-            "settings unset x",
-            "schema",
-            "plan racing --start 2026-01-10T02:00:00Z --cadence tight",
-            "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z=2026-01-10T02:05:00Z --json",
-            "-c other.toml --store sqlite:x.db version",
-        ] {
-            let words = std::iter::once("stakeout").chain(good.split(' '));
-            assert!(Cli::try_parse_from(words).is_ok(), "{good}");
-        }
-        for bad in [
-            "",
-            "runn",
-            "run --speed 0",
-            "poll --limit 5",
-            "targets enable",
-            "why",
-            "run -v -q",
-            "settings set x",
-            "plan racing",
-            "plan racing --start noon",
-            "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z",
-        ] {
-            let words = std::iter::once("stakeout").chain(bad.split(' ').filter(|w| !w.is_empty()));
-            assert!(Cli::try_parse_from(words).is_err(), "{bad}");
-        }
-    }
+fn share(text: &str) -> Result<f64, String> {
+    let given = text.parse::<f64>().ok().filter(|n| (0.0..=1.0).contains(n));
+    given.ok_or_else(|| "expected a number from 0 to 1".to_owned())
 }
+
+#[cfg(test)]
+mod tests;

@@ -176,7 +176,7 @@ pub struct HistoryWrite {
     pub values: String,
     /// Who says so.
     pub stamp: Stamp,
-    /// The upstream remembers nothing older: if all it told us before is older still, the row is marked as a gap.
+    /// The upstream has forgotten older ones: if all it told us before is older still, the row is marked as a gap.
     pub oldest_known: bool,
 }
 

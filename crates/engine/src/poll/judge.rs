@@ -31,6 +31,9 @@ pub(super) struct Judged {
 
 /// The records of a poll that are new or changed.
 struct News<'a> {
+    /// When they were true: by the upstream's own stamp where it gives one, so that a late answer to one target does
+    /// not undo what another target has seen.
+    seen: Time,
     added: Vec<Cow<'a, Record>>,
     changed: Vec<Cow<'a, Record>>,
 }
@@ -47,12 +50,20 @@ pub(super) fn judge(
         return Ok(Judged::default());
     }
     let mut judged = Judged::default();
-    let news = news(observation, comparison, &recalled);
+    let news = news(fetched, observation, comparison, &recalled);
     let changes = changes(fetched, &news, comparison, &recalled, &mut judged);
     judged.changes = changes.len() as u32;
     judged.reconcile = reconcile(job, fetched, observation, comparison, &recalled);
-    // A baseline is taken as it is: everything is kept, nothing is told.
-    if comparison.verdict == Verdict::Changed && !changes.is_empty() {
+    // A baseline is taken as it is: everything is kept, nothing is told. But a target's first look is no baseline for
+    // what other targets have known all along.
+    let changes = match comparison.verdict {
+        Verdict::Changed => changes,
+        Verdict::Baseline if is_first_look(job) => {
+            changes.into_iter().filter(|change| matches!(change, Change::Changed { .. })).collect()
+        }
+        Verdict::Baseline | Verdict::Unchanged | Verdict::Doubted => Vec::new(),
+    };
+    if !changes.is_empty() {
         let judgement = Judgement {
             source: job.source.name(),
             target: &job.claim.spec,
@@ -70,6 +81,11 @@ pub(super) fn judge(
     Ok(judged)
 }
 
+fn is_first_look(job: &Job<'_>) -> bool {
+    let memory = &job.claim.state.memory;
+    memory.meaning.is_none() && !memory.rebaseline && job.claim.snapshot.is_empty()
+}
+
 /// The changes, with their record and history writes collected on the way.
 fn changes<'a>(
     fetched: &Fetched,
@@ -79,17 +95,22 @@ fn changes<'a>(
     judged: &mut Judged,
 ) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
+    let moved = |record: &Record| match old_body(recalled, record.fingerprint) {
+        Some(old) => history::changed_fields(record, old),
+        None => Vec::new(),
+    };
     for added in &news.added {
-        keep(fetched, added, recalled, true, judged);
-        changes.push(Change::Added(added));
+        keep(fetched, news, added, recalled, true, judged);
+        // New to this target, but another one holds it: to the world it is known, and may have changed.
+        let known = recalled.records.get(&added.fingerprint).is_some_and(|stored| stored.gone.is_none());
+        changes.push(match known {
+            true => Change::Changed { record: added, fields: moved(added) },
+            false => Change::Added(added),
+        });
     }
     for changed in &news.changed {
-        keep(fetched, changed, recalled, false, judged);
-        let fields = match old_body(recalled, changed.fingerprint) {
-            Some(old) => history::changed_fields(changed, old),
-            None => Vec::new(),
-        };
-        changes.push(Change::Changed { record: changed, fields });
+        keep(fetched, news, changed, recalled, false, judged);
+        changes.push(Change::Changed { record: changed, fields: moved(changed) });
     }
     for entry in &comparison.removed {
         let Some(stored) = recalled.records.get(&entry.fingerprint) else { continue };
@@ -107,7 +128,12 @@ fn changes<'a>(
 }
 
 /// The records that were added or changed, as they are to be stored.
-fn news<'a>(observation: &'a Observation, comparison: &Comparison, recalled: &Recalled) -> News<'a> {
+fn news<'a>(
+    fetched: &Fetched,
+    observation: &'a Observation,
+    comparison: &Comparison,
+    recalled: &Recalled,
+) -> News<'a> {
     let merged = |items: &[Item]| {
         let record = |item: &Item| match item {
             Item::Record(i) => Some(&observation.records[*i]),
@@ -116,7 +142,11 @@ fn news<'a>(observation: &'a Observation, comparison: &Comparison, recalled: &Re
         let records = items.iter().filter_map(record);
         records.map(|record| record.merged_with(old_body(recalled, record.fingerprint))).collect()
     };
-    News { added: merged(&comparison.added), changed: merged(&comparison.changed) }
+    News {
+        seen: observation.as_of.unwrap_or(fetched.sent),
+        added: merged(&comparison.added),
+        changed: merged(&comparison.changed),
+    }
 }
 
 fn old_body(recalled: &Recalled, fingerprint: Fingerprint) -> Option<&Map<String, Json>> {
@@ -124,7 +154,7 @@ fn old_body(recalled: &Recalled, fingerprint: Fingerprint) -> Option<&Map<String
 }
 
 /// Writes a record, and the history that its change calls for.
-fn keep(fetched: &Fetched, record: &Record, recalled: &Recalled, added: bool, judged: &mut Judged) {
+fn keep(fetched: &Fetched, news: &News<'_>, record: &Record, recalled: &Recalled, added: bool, judged: &mut Judged) {
     let old = old_body(recalled, record.fingerprint);
     let observed = history::rows(record, old).into_iter().map(|row| HistoryWrite {
         fingerprint: record.fingerprint,
@@ -165,7 +195,7 @@ fn keep(fetched: &Fetched, record: &Record, recalled: &Recalled, added: bool, ju
         content: record.content(),
         ends: record.ends,
         body: Json::Object(record.body()).to_string(),
-        seen: fetched.sent,
+        seen: news.seen,
         added,
     });
 }

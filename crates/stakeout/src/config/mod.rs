@@ -17,7 +17,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use stakeout_core::Span;
 use stakeout_sources::json::JsonConfig;
-use stakeout_sources::written::Duration;
+use stakeout_sources::racing::RacingConfig;
+use stakeout_sources::written::{Duration, Secret};
 use stakeout_store::Retention;
 
 pub use read::ConfigError;
@@ -145,6 +146,23 @@ pub enum LogFormat {
 pub enum SourceConfig {
     /// Anything that answers JSON.
     Json(JsonConfig),
+    /// Horse races: the NZTAB affiliates API.
+    Racing(RacingConfig),
+}
+
+impl SourceConfig {
+    /// What is fetched from the environment or from files at start, by its key within the source's table.
+    pub fn secrets(&self) -> Vec<(String, &Secret)> {
+        match self {
+            SourceConfig::Json(config) => {
+                config.headers.iter().map(|(name, secret)| (format!("headers.{name}"), secret)).collect()
+            }
+            SourceConfig::Racing(RacingConfig { from, partner, partner_id, .. }) => {
+                let named = [("from", from), ("partner", partner), ("partner_id", partner_id)];
+                named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
+            }
+        }
+    }
 }
 
 /// A configuration with its text, so that whatever is found wrong later still names the line.

@@ -46,7 +46,7 @@ impl ConfigError {
 }
 
 /// The kinds of sources, as the configuration names them.
-const KINDS: &[&str] = &["json"];
+pub(super) const KINDS: &[&str] = &["json", "racing"];
 
 /// Reads a configuration. The sources are read one by one: an enum read by its tag would lose the lines.
 pub(super) fn read(file: &str, text: &str) -> Result<Config, ConfigError> {
@@ -108,6 +108,7 @@ impl Reader<'_> {
         let rest = Spanned::new(span, DeValue::Table(table));
         match kind.get_ref().as_str() {
             Some("json") => self.typed(rest, &["source", name]).map(SourceConfig::Json),
+            Some("racing") => self.typed(rest, &["source", name]).map(SourceConfig::Racing),
             Some(other) => {
                 let hint = instead(other, KINDS);
                 let message = format!("unknown kind `{other}` in [source.{name}]: {hint}");

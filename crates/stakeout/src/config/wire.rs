@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stakeout_core::{Kind, Source};
+use stakeout_sources::ConfigRefused;
 use stakeout_sources::json::{JsonConfig, JsonSource};
+use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
+use stakeout_sources::written::Secret;
 
 use super::{ConfigError, Loaded, Secrets, SourceConfig};
 
@@ -24,6 +27,7 @@ impl Loaded {
         for (name, config) in &self.config.source {
             let source = match config {
                 SourceConfig::Json(config) => self.json(name, config, secrets, &mut warnings)?,
+                SourceConfig::Racing(config) => self.racing(name, config, secrets)?,
             };
             sources.push(source);
         }
@@ -57,11 +61,7 @@ impl Loaded {
                 .map_err(|message| self.refuse(&["source", name, "headers", header], &message))?;
             headers.push((header.clone(), value));
         }
-        let source = JsonSource::new(name, config, headers).map_err(|refused| {
-            let mut path = vec!["source", name];
-            path.extend(refused.key.split('.'));
-            self.refuse(&path, &refused.message)
-        })?;
+        let source = JsonSource::new(name, config, headers).map_err(|refused| self.refuse_source(name, &refused))?;
         let (needed, allowed) = (source.requests_per_second(), source.limits().requests_per_second);
         if needed > allowed {
             warnings.push(format!(
@@ -69,6 +69,46 @@ impl Loaded {
             ));
         }
         Ok(Arc::new(source))
+    }
+
+    fn racing(
+        &self,
+        name: &str,
+        config: &RacingConfig,
+        secrets: &Secrets,
+    ) -> Result<Arc<dyn Source>, ConfigError> {
+        let resolve = |key: &str, secret: &Secret| {
+            secrets.resolve(secret).map_err(|message| self.refuse(&["source", name, key], &message))
+        };
+        let identity = Identity {
+            from: resolve("from", &config.from)?,
+            partner: resolve("partner", &config.partner)?,
+            partner_id: resolve("partner_id", &config.partner_id)?,
+        };
+        let source = RacingSource::new(name, config, identity).map_err(|refused| {
+            // Whoever reads the message has to mend the variable, not the file.
+            let secret = match refused.key.as_str() {
+                "from" => &config.from,
+                "partner" => &config.partner,
+                "partner_id" => &config.partner_id,
+                _ => return self.refuse_source(name, &refused),
+            };
+            let message = match secret {
+                Secret::Text(_) => refused.message.clone(),
+                Secret::Env(variable) => {
+                    format!("the environment variable {variable} is malformed: {}", refused.message)
+                }
+                Secret::File(path) => format!("the secret file {path} is malformed: {}", refused.message),
+            };
+            self.refuse(&["source", name, &refused.key], &message)
+        })?;
+        Ok(Arc::new(source))
+    }
+
+    fn refuse_source(&self, name: &str, refused: &ConfigRefused) -> ConfigError {
+        let mut path = vec!["source", name];
+        path.extend(refused.key.split('.'));
+        self.refuse(&path, &refused.message)
     }
 
     /// Two sources may share a view only if its columns are the same.

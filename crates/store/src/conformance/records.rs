@@ -121,9 +121,9 @@ pub async fn the_upstreams_row_replaces_the_observed_one(backend: &dyn Backend) 
 pub async fn a_gap_in_the_upstreams_history_is_marked(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a"]).await;
     let mut claim = world.claim_one(0).await;
-    for (second, price, gap) in [(1, 1, false), (2, 1, false), (6, 2, true)] {
+    for (second, price, forgetful, gap) in [(1, 1, false, false), (2, 1, true, false), (6, 2, true, true)] {
         let oldest = |mut poll: Poll| {
-            poll.0.history.iter_mut().for_each(|point| point.oldest_known = true);
+            poll.0.history.iter_mut().for_each(|point| point.oldest_known = forgetful);
             poll
         };
         let poll = Poll::of(&claim, second).holding(&claim).sees(&claim, &[("x", price)]).with(|p| p.history.clear());

@@ -50,8 +50,8 @@ pub(super) fn write(
     Ok(written as u32)
 }
 
-/// Which points are newer than everything the upstream told us before, though it remembers nothing older: what lies
-/// between is lost. Asked before anything is written.
+/// Which points are newer than everything the upstream told us before, though it says that it has forgotten older ones:
+/// what lies between is lost. Asked before anything is written.
 fn gaps(conn: &Connection, source_id: i64, history: &[HistoryWrite]) -> Work<BTreeSet<usize>> {
     let mut gaps = BTreeSet::new();
     for (n, point) in history.iter().enumerate().filter(|(_, point)| point.oldest_known) {
@@ -61,7 +61,7 @@ fn gaps(conn: &Connection, source_id: i64, history: &[HistoryWrite]) -> Work<BTr
                  WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream",
             )?
             .query_row(params![source_id, point.fingerprint.to_bytes(), point.stream], |row| row.get(0))?;
-        if newest.is_some_and(|newest| newest < point.at.us()) {
+        if newest.is_none_or(|newest| newest < point.at.us()) {
             gaps.insert(n);
         }
     }

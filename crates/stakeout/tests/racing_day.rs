@@ -1,0 +1,107 @@
+//! A simulated racing day through the real engine and parser, compared with the simulator's truth.
+
+use stakeout::simulate::racing::RacingDay;
+use stakeout_core::{Fingerprint, Time};
+use stakeout_sim::nztab::Status;
+use stakeout_store::{HistoryRow, Store};
+
+#[test]
+fn a_race_day_has_no_misses_and_no_wrong_events() {
+    for seed in [1, 2] {
+        let finished = RacingDay { races: 40, ..RacingDay::new(seed) }.run().expect("the day runs");
+        let report = &finished.report;
+        assert_eq!((report.misses, report.wrong_events), (0, 0), "seed {seed}: {:#?}", report.remarks);
+        assert!(report.expected > 100, "seed {seed}: only {} changes", report.expected);
+        for (phase, adherence) in &report.adherence {
+            assert_eq!((adherence.late, adherence.missed), (0, 0), "seed {seed}: {phase}");
+        }
+    }
+}
+
+#[test]
+fn under_faults_nothing_is_invented_and_every_result_arrives_once() {
+    let finished = RacingDay { races: 24, faults: 0.02, ..RacingDay::new(5) }.run().expect("the day runs");
+    let faulted: u64 = finished.upstream.faulted().values().sum();
+    assert!(faulted > 100, "only {faulted} faults");
+    let told = |race: &str, name: &str| {
+        let name = format!("racing.race.{name}");
+        finished.events.iter().filter(|e| e.subject_key == race && e.event_type == name).count()
+    };
+    for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {
+        let times = |status: Status| race.statuses.iter().filter(|(_, s)| *s == status).count();
+        assert_eq!(told(&race.id, "final"), times(Status::Final), "{}", race.id);
+        assert_eq!(told(&race.id, "abandoned"), times(Status::Abandoned), "{}", race.id);
+        for (name, most) in [
+            ("interim", times(Status::Interim)),
+            ("closed", times(Status::Closed)),
+            ("retimed", race.starts.len() - 1),
+        ] {
+            let told = told(&race.id, name);
+            assert!(told <= most, "{}: {name} {told} times, it happened {most} times", race.id);
+        }
+    }
+    let scratchings: usize = finished
+        .upstream
+        .days()
+        .iter()
+        .flat_map(|day| day.truth())
+        .map(|race| race.entrants.iter().filter(|e| e.scratched.is_some()).count())
+        .sum();
+    let told = finished.events.iter().filter(|e| e.event_type == "racing.runner.scratched").count();
+    assert!(told <= scratchings, "{told} scratchings told, {scratchings} happened");
+}
+
+#[test]
+fn odds_history_is_the_upstreams_own_to_the_microsecond() {
+    let finished = RacingDay { races: 16, ..RacingDay::new(3) }.run().expect("the day runs");
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let (mut kept, mut lost) = (0, 0);
+    for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {
+        let path = format!("/events/{}?", race.id);
+        let Some(last) = finished.asked.iter().rev().find(|asked| asked.path.contains(&path)) else { continue };
+        for entrant in &race.entrants {
+            let print = Fingerprint::of("racing_entrants", &[&entrant.id]);
+            let rows = runtime.block_on(finished.store.history("nz", print, Some("odds_history"), 10_000));
+            let rows = rows.expect("history");
+            let stamped: Vec<(Time, u32)> = rows.iter().filter(|row| row.upstream).map(|row| (row.at, cents(row))).collect();
+            let truth: Vec<(Time, u32)> = entrant.flucs.clone();
+            assert!(stamped.iter().all(|row| truth.contains(row)), "{}: {stamped:?}\n{truth:?}", entrant.name);
+            // Rows stamped by us carry a price that was really served.
+            for row in rows.iter().filter(|row| !row.upstream) {
+                let served = stakeout_sim::nztab::held(&entrant.odds, race.served_at(row.at));
+                assert_eq!(served.map(|odds| odds.fixed_win), Some(cents(row)), "{} at {}", entrant.name, row.at);
+            }
+            let until = entrant.scratched.as_ref().map_or(race.served_at(last.at), |s| s.at.min(race.served_at(last.at)));
+            let missing = truth.iter().filter(|fluc| fluc.0 <= until && !stamped.contains(fluc)).count();
+            let marked = rows.iter().any(|row| row.gap);
+            assert!(missing == 0 || marked, "{}: {missing} moves are missing and no gap is marked", entrant.name);
+            kept += stamped.len();
+            lost += missing;
+        }
+    }
+    assert!(kept > 1_000 && lost < kept / 10, "{kept} rows kept, {lost} moves lost between two looks");
+}
+
+fn cents(row: &HistoryRow) -> u32 {
+    (row.values["win_odds"].as_f64().expect("a price") * 100.0).round() as u32
+}
+
+#[test]
+fn nothing_is_orphaned() {
+    let finished = RacingDay { races: 16, ..RacingDay::new(4) }.run().expect("the day runs");
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let record = |kind: &str, id: &str| {
+        let print = Fingerprint::of(kind, &[id]);
+        let found = runtime.block_on(finished.store.records("nz", &[print])).expect("records");
+        found.into_iter().next()
+    };
+    for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {
+        let stored = record("racing_races", &race.id).expect("every race is kept");
+        assert_eq!(stored.parent, Some(Fingerprint::of("racing_meetings", &[&race.meeting_id])));
+        assert!(record("racing_meetings", &race.meeting_id).is_some(), "every race has its meeting");
+        for entrant in &race.entrants {
+            let Some(stored) = record("racing_entrants", &entrant.id) else { continue };
+            assert_eq!(stored.parent, Some(Fingerprint::of("racing_races", &[&race.id])), "every entrant has its race");
+        }
+    }
+}
