@@ -97,7 +97,7 @@ async fn turn(store: &SqliteStore, targets: u64, rounds: u64) -> anyhow::Result<
         let claims = store.claim(claim_request(now, DUE_AT_ONCE)).await?;
         claims_us.push(per_target_us(began));
         anyhow::ensure!(claims.len() == DUE_AT_ONCE as usize, "{} were due, not {DUE_AT_ONCE}", claims.len());
-        let polls = claims.iter().map(|claim| unchanged(claim, now, now + cycle)).collect();
+        let polls = claims.iter().map(|claim| unchanged(claim, now, now + cycle).into()).collect();
         let began = Instant::now();
         store.commit(polls).await?;
         commits_us.push(per_target_us(began));

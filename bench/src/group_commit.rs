@@ -65,7 +65,7 @@ async fn commit_in_turn(store: Arc<SqliteStore>, mut claim: Claim, end: Instant)
     let mut done = 0;
     while Instant::now() < end {
         let now = START + Span::ms(1).times(done as i64);
-        let outcomes = store.commit(vec![changed(&claim, now, done)]).await?;
+        let outcomes = store.commit(vec![changed(&claim, now, done).into()]).await?;
         anyhow::ensure!(
             matches!(outcomes[..], [CommitOutcome::Done(_)]),
             "a commit was refused: {outcomes:?}"

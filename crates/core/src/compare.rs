@@ -129,13 +129,16 @@ pub fn target_fingerprint(key: &str) -> Fingerprint {
     Fingerprint::of("target", &[key])
 }
 
-/// What an answer means: when a kind's version or a deciding parameter moves, so does this number.
-pub fn meaning(kinds: &[std::sync::Arc<crate::Kind>], target: &TargetSpec) -> u64 {
+/// What the kinds' versions mean together; with a target's own parameters, what an answer means.
+pub fn kinds_meaning(kinds: &[std::sync::Arc<crate::Kind>]) -> u64 {
     let versions: Vec<String> = kinds.iter().map(|k| format!("{}={}", k.full_name(), k.version)).collect();
-    let mut parts: Vec<&str> = versions.iter().map(String::as_str).collect();
-    let own = target.meaning.to_string();
-    parts.push(&own);
-    crate::spread(&parts)
+    let versions: Vec<&str> = versions.iter().map(String::as_str).collect();
+    crate::spread(&versions)
+}
+
+/// What an answer means: when a kind's version or a deciding parameter moves, so does this number.
+pub fn meaning(kinds: u64, target: &TargetSpec) -> u64 {
+    crate::spread(&[&kinds.to_string(), &target.meaning.to_string()])
 }
 
 /// Compares an observation with what the target held.

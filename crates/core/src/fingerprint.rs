@@ -112,6 +112,13 @@ impl EventId {
     }
 }
 
+impl ContentHash {
+    /// A hash of bytes as they are.
+    pub fn of_bytes(bytes: &[u8]) -> ContentHash {
+        ContentHash(xxhash_rust::xxh3::xxh3_128(bytes))
+    }
+}
+
 /// A stable 64-bit number for a target, from which its phase, jitter and spread are drawn.
 pub fn spread(parts_of: &[&str]) -> u64 {
     let mut hasher = SipHasher24::new_with_key(SPREAD_KEY);

@@ -218,6 +218,12 @@ pub trait Source: Send + Sync + 'static {
         context: &PollContext<'_>,
     ) -> Result<Observation, Failure>;
 
+    /// Whether equal answers always mean the same, whenever they come: then an answer that is the same as the last good
+    /// one, byte for byte, is not even parsed. Say no when `normalize` looks at the time.
+    fn repeats_mean_nothing_new(&self, _target: &TargetSpec) -> bool {
+        false
+    }
+
     /// How often to look at this target, as things stand.
     fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan;
 

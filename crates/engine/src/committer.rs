@@ -19,12 +19,14 @@ use crate::fatal::Fatal;
 const MAX_BATCH: usize = 512;
 /// The most polls waiting; more make their pollers wait, which slows polling down instead of filling memory.
 const MAX_WAITING: usize = 4_096;
+/// How long polls that brought nothing wait for company.
+const COMPANY: Duration = Duration::from_millis(2);
 /// How often a batch is tried when the database has a passing fault.
 const MAX_TRIES: u32 = 8;
 
 struct Waiting {
     due: Time,
-    poll: PollCommit,
+    poll: Arc<PollCommit>,
     answer: oneshot::Sender<CommitOutcome>,
 }
 
@@ -45,7 +47,7 @@ impl Committer {
     }
 
     /// Commits a poll. `None` when the store is not available.
-    pub(crate) async fn commit(&self, due: Time, poll: PollCommit) -> Option<CommitOutcome> {
+    pub(crate) async fn commit(&self, due: Time, poll: Arc<PollCommit>) -> Option<CommitOutcome> {
         let (answer, outcome) = oneshot::channel();
         self.0.send(Waiting { due, poll, answer }).await.ok()?;
         outcome.await.ok()
@@ -56,10 +58,11 @@ async fn run(store: Arc<dyn Store>, clock: Clock, fatal: Fatal, mut waiting: mps
     while let Some(first) = waiting.recv().await {
         let mut batch = vec![first];
         clock.quiescence().await;
-        while batch.len() < MAX_BATCH
-            && let Ok(next) = waiting.try_recv()
-        {
-            batch.push(next);
+        gather(&mut batch, &mut waiting);
+        if !clock.is_virtual() && batch.iter().all(|w| w.poll.is_schedule_only()) {
+            // Nobody waits for a schedule: a moment later there is company, and one transaction for all of it.
+            tokio::time::sleep(COMPANY).await;
+            gather(&mut batch, &mut waiting);
         }
         if clock.is_virtual() {
             batch.sort_by_key(|w| (w.due, w.poll.target));
@@ -70,12 +73,22 @@ async fn run(store: Arc<dyn Store>, clock: Clock, fatal: Fatal, mut waiting: mps
     }
 }
 
+fn gather(batch: &mut Vec<Waiting>, waiting: &mut mpsc::Receiver<Waiting>) {
+    while batch.len() < MAX_BATCH
+        && let Ok(next) = waiting.try_recv()
+    {
+        batch.push(next);
+    }
+}
+
 async fn flush(store: &dyn Store, fatal: &Fatal, batch: Vec<Waiting>) {
     let (polls, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.poll, w.answer)).unzip();
     let mut pause = Duration::from_millis(50);
     for _ in 0..MAX_TRIES {
         match store.commit(polls.clone()).await {
             Ok(outcomes) => {
+                // Let go of first, so that the pollers have their polls to themselves again.
+                drop(polls);
                 for (answer, outcome) in answers.into_iter().zip(outcomes) {
                     // Whoever asked may have been stopped meanwhile; the commit stands.
                     let _ = answer.send(outcome);

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use stakeout_core::budget::Item;
 use stakeout_core::cadence::{Adaptive, Seat};
+use stakeout_core::compare;
 use stakeout_core::limit::Limiter;
 use stakeout_core::{Plan, Source, Span, TargetSpec, Time};
 use stakeout_store::TargetState;
@@ -14,19 +15,27 @@ use crate::clock::Clock;
 pub(crate) struct Lane {
     source: RwLock<Arc<dyn Source>>,
     limiter: Mutex<Limiter>,
+    /// What the kinds mean together; live settings do not change kinds.
+    kinds_meaning: u64,
     /// What a poll is worth at the moment: from it every adaptive target derives its interval.
     price: Mutex<Option<f64>>,
 }
 
 impl Lane {
     pub(crate) fn new(source: Arc<dyn Source>) -> Lane {
-        let limiter = Limiter::new(source.limits());
-        Lane { source: RwLock::new(source), limiter: Mutex::new(limiter), price: Mutex::default() }
+        let limiter = Mutex::new(Limiter::new(source.limits()));
+        let kinds_meaning = compare::kinds_meaning(source.kinds());
+        Lane { source: RwLock::new(source), limiter, kinds_meaning, price: Mutex::default() }
     }
 
     /// The source as its settings are now.
     pub(crate) fn source(&self) -> Arc<dyn Source> {
         Arc::clone(&self.source.read().expect("never poisoned, because nothing panics while it is held"))
+    }
+
+    /// What an answer about this target means now.
+    pub(crate) fn meaning(&self, spec: &TargetSpec) -> u64 {
+        compare::meaning(self.kinds_meaning, spec)
     }
 
     /// Takes over a source with other settings; what was admitted so far stays remembered.

@@ -65,9 +65,18 @@ struct Job<'a> {
     source: &'a dyn Source,
     claim: &'a Claim,
     timing: Timing,
+    /// What an answer means now.
+    meaning: u64,
 }
 
 impl Job<'_> {
+    /// Whether the last answer was believed and still means the same: only then "nothing new" can be said without
+    /// looking closer.
+    fn has_settled(&self) -> bool {
+        let memory = &self.claim.state.memory;
+        memory.meaning == Some(self.meaning) && !memory.rebaseline && memory.doubt.is_none()
+    }
+
     fn context(&self, now: Time) -> PollContext<'_> {
         PollContext { now, facts: &self.claim.state.facts }
     }
@@ -77,7 +86,8 @@ impl Job<'_> {
 pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> Finished {
     let Departure { claim, timing } = departure;
     let source = lane.source();
-    let job = Job { shared, lane, source: &*source, claim: &claim, timing };
+    let meaning = lane.meaning(&claim.spec);
+    let job = Job { shared, lane, source: &*source, claim: &claim, timing, meaning };
 
     // What does the upstream say? Within the source's limits, the lease and the size allowed.
     let fetched = fetch::fetch(&job).await;
@@ -98,5 +108,7 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
     let planned = plan::plan(&job, &fetched, &compared);
 
     // All of it, or nothing.
-    commit::commit(&job, fetched, compared, judged, planned).await
+    let (committed, report) = commit::commit(&job, fetched, compared, judged, planned).await;
+    let target = claim.target;
+    Finished { target, kept: committed.and_then(|committed| committed.kept(claim)), report }
 }

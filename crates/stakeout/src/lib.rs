@@ -30,6 +30,9 @@ pub struct UsageError(pub String);
 /// Parses the command line, does what it says, and answers the exit code.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    if let Some(done) = command::at_once(&cli) {
+        return done.unwrap_or_else(|error| failed(&error));
+    }
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => {

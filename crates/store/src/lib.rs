@@ -13,6 +13,8 @@ mod model;
 pub mod sqlite;
 pub mod views;
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use stakeout_core::adherence::Run;
 use stakeout_core::{Event, Fingerprint, Kind, Time};
@@ -39,7 +41,7 @@ pub trait Store: Send + Sync + 'static {
 
     /// Commits polls, each whole or not at all, one outcome per poll in the same order. An error means that none
     /// is in.
-    async fn commit(&self, polls: Vec<PollCommit>) -> Result<Vec<CommitOutcome>>;
+    async fn commit(&self, polls: Vec<Arc<PollCommit>>) -> Result<Vec<CommitOutcome>>;
 
     /// Gives claims back untouched, as if they had never been made.
     async fn release(&self, claims: &[(TargetId, u64)]) -> Result<()>;

@@ -63,6 +63,9 @@ pub struct TargetState {
     pub as_of: Option<Time>,
     /// For conditional requests.
     pub validators: Validators,
+    /// A hash of the last good answer's body, where equal answers mean the same.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub body: Option<ContentHash>,
     /// The estimated rate of events, for adaptive cadence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateEstimate>,
@@ -388,6 +391,23 @@ pub struct PollCommit {
     pub finished_run: Option<Run>,
     /// A body to keep for diagnosis.
     pub sample: Option<Sample>,
+}
+
+impl PollCommit {
+    /// Whether the poll brought nothing: only its target's row is written.
+    pub fn is_schedule_only(&self) -> bool {
+        self.snapshot.is_none()
+            && self.records.is_empty()
+            && self.releases.is_empty()
+            && self.history.is_empty()
+            && self.events.is_empty()
+            && self.reconcile.is_none()
+            && self.replans.is_empty()
+            && self.kv.is_empty()
+            && self.log.is_none()
+            && self.finished_run.is_none()
+            && self.sample.is_none()
+    }
 }
 
 /// What became of a poll's commit.

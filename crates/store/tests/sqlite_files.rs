@@ -121,7 +121,7 @@ async fn a_full_disk_loses_nothing_and_harms_nothing() {
     let names: Vec<String> = (0..5_000).map(|n| format!("record {n}")).collect();
     let prices: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 1)).collect();
     let large = Poll::of(&claim, 2).holding(&claim).sees(&claim, &prices);
-    let full = world.store.commit(vec![large.clone().0]).await.expect_err("no room");
+    let full = world.store.commit(vec![large.clone().0.into()]).await.expect_err("no room");
     assert!(matches!(full, StoreError::Full { .. }), "{full}");
     assert!(full.is_fatal());
     assert!(world.record("record 0").await.is_none(), "nothing of it is in");

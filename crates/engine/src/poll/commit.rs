@@ -6,7 +6,7 @@ use stakeout_core::adherence::Punctuality;
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
 use stakeout_store::{
-    Claim, CommitOutcome, Done, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState, Validators,
+    Claim, CommitOutcome, Done, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState,
 };
 use tracing::{debug, warn};
 
@@ -15,7 +15,7 @@ use super::fetch::Fetched;
 use super::judge::Judged;
 use super::normalize::redact;
 use super::plan::Planned;
-use super::{Finished, Job, Report};
+use super::{Job, Report};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -28,7 +28,7 @@ pub(super) async fn commit(
     compared: Compared,
     judged: Result<Judged, StoreError>,
     planned: Planned,
-) -> Finished {
+) -> (Option<Committed>, Report) {
     let mut report = report(job, &fetched, &compared, &planned);
     let judged = match judged {
         Ok(judged) => judged,
@@ -39,14 +39,14 @@ pub(super) async fn commit(
     };
     report.changes = judged.changes;
     let commit = assemble(job, &fetched, &compared, judged, &planned);
-    let mut committed = commit;
-    let mut outcome = job.shared.committer.commit(planned.timing.due, committed.clone()).await;
+    let mut committed = Arc::new(commit);
+    let mut outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     if let Some(CommitOutcome::Poisoned(reason)) = &outcome {
         let failure = Failure::new(FailureClass::Store, reason.clone());
         report.outcome = Some(PollOutcome::Failed);
-        committed = poisoned(job, &fetched, &planned, &failure, &committed);
+        committed = Arc::new(poisoned(job, &fetched, &planned, &failure, &committed));
         report.failure = Some(failure);
-        outcome = job.shared.committer.commit(planned.timing.due, committed.clone()).await;
+        outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     }
     match outcome {
         Some(CommitOutcome::Done(done)) => finished(job, report, committed, done),
@@ -73,10 +73,14 @@ fn assemble(
         Some((_, comparison)) => (None, comparison.memory.clone(), claim.state.as_of),
         None => (None, claim.state.memory.clone(), claim.state.as_of),
     };
-    let validators = match compared.outcome {
-        // An answer that did not count must be fetched again in full.
-        PollOutcome::Failed | PollOutcome::Doubted | PollOutcome::Stale | PollOutcome::Partial => Validators::default(),
-        PollOutcome::Unchanged | PollOutcome::Changed | PollOutcome::Baseline => fetched.validators.clone(),
+    let (validators, body) = match compared.outcome {
+        // An answer that did not count must be fetched and read again in full.
+        PollOutcome::Failed | PollOutcome::Doubted | PollOutcome::Stale | PollOutcome::Partial => Default::default(),
+        // 304 says that what we have is current; what we have stays as it is.
+        PollOutcome::Unchanged if fetched.body.is_none() => (fetched.validators.clone(), claim.state.body),
+        PollOutcome::Unchanged | PollOutcome::Changed | PollOutcome::Baseline => {
+            (fetched.validators.clone(), fetched.body)
+        }
     };
     let state = TargetState {
         facts: compared.facts.clone(),
@@ -84,6 +88,7 @@ fn assemble(
         memory,
         as_of,
         validators,
+        body,
         rate: rate(job, compared, &judged, planned),
         cost: fetched.requests,
         run: Some(planned.run.clone()),
@@ -260,34 +265,56 @@ fn plain_log(job: &Job<'_>, fetched: &Fetched, planned: &Planned) -> PollLog {
     }
 }
 
-fn finished(job: &Job<'_>, mut report: Report, commit: PollCommit, done: Done) -> Finished {
+fn finished(
+    job: &Job<'_>,
+    mut report: Report,
+    commit: Arc<PollCommit>,
+    done: Done,
+) -> (Option<Committed>, Report) {
     report.events = done.events.len() as u32;
     report.history_rows = done.history_rows;
     report.next_due = done.schedule.due;
     report.touched = done.touched.clone();
     job.shared.committed(&done);
     speak(job, &report, commit.outcome, &done.schedule.reason);
-    let keep = done.held && done.schedule.due.is_some();
-    if !keep {
+    if !done.held {
         job.shared.given_back(done.schedule.due);
     }
-    let kept = keep.then(|| Claim {
-        lease_until: commit.hold_until.unwrap_or(job.claim.lease_until),
-        after_expired_lease: false,
-        poll_no: commit.poll_no,
-        plan_version: done.plan_version,
-        schedule: done.schedule,
-        state: commit.state,
-        snapshot: commit.snapshot.unwrap_or_else(|| job.claim.snapshot.clone()),
-        ..job.claim.clone()
-    });
-    Finished { target: job.claim.target, kept, report }
+    (Some(Committed { commit, done }), report)
+}
+
+/// A poll that is in.
+pub(super) struct Committed {
+    commit: Arc<PollCommit>,
+    done: Done,
+}
+
+impl Committed {
+    /// The claim as it goes on, if it does.
+    pub(super) fn kept(self, claim: Claim) -> Option<Claim> {
+        let Committed { commit, done } = self;
+        if !done.held || done.schedule.due.is_none() {
+            return None;
+        }
+        // Usually nobody else has it any more; copying is the exception.
+        let commit = Arc::try_unwrap(commit).unwrap_or_else(|shared| (*shared).clone());
+        Some(Claim {
+            lease_until: commit.hold_until.unwrap_or(claim.lease_until),
+            after_expired_lease: false,
+            poll_no: commit.poll_no,
+            plan_version: done.plan_version,
+            schedule: done.schedule,
+            state: commit.state,
+            snapshot: commit.snapshot.unwrap_or(claim.snapshot),
+            ..claim
+        })
+    }
 }
 
 /// The poll leaves no trace; whoever claims the target next polls it again.
-fn abandoned(job: &Job<'_>, report: Report, why: &str) -> Finished {
+fn abandoned(job: &Job<'_>, report: Report, why: &str) -> (Option<Committed>, Report) {
     warn!(source = %report.source, target_key = %report.target, poll_no = job.claim.poll_no + 1, why, "poll dropped");
-    Finished { target: job.claim.target, kept: None, report: Report { outcome: None, ..report } }
+    (None, Report { outcome: None, ..report })
 }
 
 fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Planned) -> Report {

@@ -48,7 +48,7 @@ pub(super) fn compare(job: &Job<'_>, fetched: &Fetched, seen: Seen) -> Compared 
     let basis = Basis {
         snapshot: &job.claim.snapshot,
         memory: &job.claim.state.memory,
-        meaning: stakeout_core::compare::meaning(job.source.kinds(), &job.claim.spec),
+        meaning: job.meaning,
         policy: job.source.doubt(),
         refresh: job.source.limits().refresh,
         sent: fetched.sent,

@@ -43,6 +43,8 @@ pub struct JsonSource {
     priority: u8,
     headers: Vec<(String, String)>,
     reading: Reading,
+    /// What an answer means; the same for every target.
+    meaning: u64,
     kinds: Vec<Arc<Kind>>,
     rules: Vec<Rule>,
     limits: Limits,
@@ -72,6 +74,7 @@ impl JsonSource {
             rules: reading::rules(&config.events, &reading.kind),
             limits: config.limits.over(Limits::default()),
             doubt: config.doubt.policy(),
+            meaning: reading.meaning(&config.url),
             reading,
         })
     }
@@ -84,7 +87,7 @@ impl JsonSource {
     fn spec(&self, key: &str) -> TargetSpec {
         TargetSpec {
             // The url stays out: it may carry a token, and the store keeps no secrets.
-            meaning: self.reading.meaning(&self.url),
+            meaning: self.meaning,
             priority: self.priority,
             ..TargetSpec::new(key, "document")
         }
@@ -150,6 +153,10 @@ impl Source for JsonSource {
                 format!("expected one exchange, found {}", exchanges.len()),
             )),
         }
+    }
+
+    fn repeats_mean_nothing_new(&self, _target: &TargetSpec) -> bool {
+        true
     }
 
     fn plan(&self, _: &TargetSpec, _: &Facts) -> Plan {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value as Json, json};
 use stakeout_core::cadence::{self, Last, Next, Seat};
-use stakeout_core::compare::{Basis, Item, Memory, Verdict, compare, meaning};
+use stakeout_core::compare::{Basis, Item, Memory, Verdict, compare, kinds_meaning, meaning};
 use stakeout_core::history::{Row, changed_fields, rows};
 use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::{
@@ -184,7 +184,7 @@ impl Watch {
         let basis = Basis {
             snapshot: &self.snapshot,
             memory: &self.memory,
-            meaning: meaning(self.source.kinds(), &self.target),
+            meaning: meaning(kinds_meaning(self.source.kinds()), &self.target),
             policy: self.source.doubt(),
             refresh: self.source.limits().refresh,
             sent: now,

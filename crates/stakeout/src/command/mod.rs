@@ -8,7 +8,9 @@ mod plan;
 mod poll;
 mod run;
 mod settings;
+mod simulate;
 mod targets;
+mod try_out;
 mod why;
 
 use std::process::ExitCode;
@@ -24,20 +26,23 @@ use crate::{config, logging, output};
 /// What commands other than `run` log unless told otherwise: their output is the answer, not the log.
 const QUIET: &str = "warn";
 
-/// Does what was typed.
-pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
+/// Does what needs neither a configuration nor a store; `None` when the command needs them.
+///
+/// Outside of any runtime, because a simulated day brings its own.
+pub(crate) fn at_once(cli: &Cli) -> Option<Result<ExitCode>> {
+    let printed = |text: &str| output::line(text).map(|()| ExitCode::SUCCESS);
     match &cli.command {
-        Command::Schema => {
-            output::line(config::schema().trim_end())?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        Command::Plan(what) => return plan::plan(what),
-        Command::Version => {
-            output::line(&format!("stakeout {}", env!("CARGO_PKG_VERSION")))?;
-            return Ok(ExitCode::SUCCESS);
-        }
-        _ => {}
+        Command::Schema => Some(printed(config::schema().trim_end())),
+        Command::Version => Some(printed(&format!("stakeout {}", env!("CARGO_PKG_VERSION")))),
+        Command::Plan(what) => Some(plan::plan(what)),
+        Command::Try(what) => Some(try_out::try_out(what)),
+        Command::Simulate(what) => Some(simulate::simulate(what)),
+        _ => None,
     }
+}
+
+/// Does what is about a configuration and its store.
+pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
     let place = Place::find(&cli.global)?;
     let log = &place.loaded.config.log;
     let base = if matches!(cli.command, Command::Run(_)) { log.level.as_str() } else { QUIET };
@@ -51,7 +56,9 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Events(args) => events::events(&place, &args).await,
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,
-        Command::Plan(_) | Command::Schema | Command::Version => Ok(ExitCode::SUCCESS),
+        Command::Plan(_) | Command::Try(_) | Command::Simulate(_) | Command::Schema | Command::Version => {
+            at_once(&cli).unwrap_or(Ok(ExitCode::SUCCESS))
+        }
     }
 }
 

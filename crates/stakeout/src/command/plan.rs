@@ -94,7 +94,9 @@ impl Race {
         while let (Some(mut due), true) = (next.due, polls.len() < MOST_POLLS) {
             // Before the polling begins, the listing keeps the start time fresh.
             if last.slot.is_none()
-                && let Some((at, start)) = self.starts.iter().find(|(at, start)| *at <= due && facts.start != Some(*start) && self.start_at(due) == *start)
+                && let Some((at, start)) = self.starts.iter().find(|(at, start)| {
+                    *at <= due && facts.start != Some(*start) && self.start_at(due) == *start
+                })
             {
                 facts.start = Some(*start);
                 next = cadence::replan(&plan, &facts, &last, (*at).max(known), &seat);
@@ -166,8 +168,13 @@ mod tests {
         every("01:55:00", "02:01:16", Span::secs(15));
         expected.extend([at("02:06:15"), at("02:11:15")]);
         assert_eq!(times(&polls), expected);
-        let phase_at = |time: &str| polls.iter().find(|p| p.at == at(time)).map(|p| (p.phase.as_str(), p.interval_ms));
-        assert_eq!(phase_at("01:40:00"), Some(("T-20m", 120_000)), "a boundary belongs to the phase that begins there");
+        let phase_at =
+            |time: &str| polls.iter().find(|p| p.at == at(time)).map(|p| (p.phase.as_str(), p.interval_ms));
+        assert_eq!(
+            phase_at("01:40:00"),
+            Some(("T-20m", 120_000)),
+            "a boundary belongs to the phase that begins there"
+        );
         assert_eq!(phase_at("02:00:00"), Some(("overdue", 15_000)));
         assert_eq!(phase_at("02:06:15"), Some(("after", 300_000)));
     }
@@ -176,7 +183,8 @@ mod tests {
     fn a_retimed_race_is_followed() {
         // Told while waiting, and again in the last minutes.
         let polls = race(&[(at("00:30:00"), at("02:10:00")), (at("02:07:01"), at("02:12:00"))]);
-        let polls = Race { started: at("02:12:30"), final_at: at("02:20:00"), ..polls }.polls(Countdown::seed());
+        let polls =
+            Race { started: at("02:12:30"), final_at: at("02:20:00"), ..polls }.polls(Countdown::seed());
         let times = times(&polls);
         assert_eq!(times[0], at("01:10:00"));
         assert!(times.contains(&at("02:12:00")), "the new start is polled");

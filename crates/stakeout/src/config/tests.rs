@@ -42,7 +42,10 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
             "[source.Shop]\nkind = \"json\"",
             "stakeout.toml:1: source name \"Shop\": expected a small letter, then up to 31 small letters, digits, `-` or `_`",
         ),
-        ("[source.shop]\nurl = \"x\"", "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`"),
+        (
+            "[source.shop]\nurl = \"x\"",
+            "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`, `racing`",
+        ),
         (
             "[source.shop]\nkind = \"jsn\"",
             "stakeout.toml:2: unknown kind `jsn` in [source.shop]: did you mean `json`?",
@@ -79,6 +82,14 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
         (
             &source("headers.x-key = { env = \"A\", file = \"b\" }"),
             "stakeout.toml:4: [source.shop.headers] x-key: expected exactly one of `env` and `file`: { env = \"VARIABLE\" } or { file = \"path\" }",
+        ),
+        (
+            "[source.nz]\nkind = \"racing\"",
+            "stakeout.toml:1: [source.nz] from: the environment variable NZTAB_FROM is not set: set it, or correct its name",
+        ),
+        (
+            "[source.nz]\nkind = \"racing\"\ncadance = \"tight\"",
+            "stakeout.toml:3: unknown key `cadance` in [source.nz]: did you mean `cadence`?",
         ),
         (
             &source(
@@ -151,16 +162,81 @@ fn the_example_works_and_shows_every_key() {
     let secrets = Secrets::Only(BTreeMap::new());
     let loaded = Loaded::from_text("stakeout.example.toml", &text).expect("valid as it is");
     assert_eq!(loaded.sources(&secrets).expect("works without any secret").sources.len(), 2);
-    // With everything switched on as well: `#name = …` is a setting, `# words` are words.
+    // With everything switched on as well: `#name = …` and `#[table]` are settings, `# words` are words.
     let all: Vec<&str> = text
         .lines()
         .map(|line| match line.strip_prefix('#') {
-            Some(setting) if setting.starts_with(|c: char| c.is_ascii_lowercase()) => setting,
+            Some(setting) if setting.starts_with(|c: char| c.is_ascii_lowercase() || c == '[') => setting,
             _ => line,
         })
         .collect();
     let all = all.join("\n");
-    Loaded::from_text("stakeout.example.toml", &all).expect("valid with everything");
+    let loaded = Loaded::from_text("stakeout.example.toml", &all).expect("valid with everything");
+    assert_eq!(loaded.config.source.len(), 4);
     let example: serde_json::Value = toml::from_str(&all).expect("TOML");
     assert_eq!(example_is_complete(&example), std::collections::BTreeSet::new());
+}
+
+fn racing(variables: &[(&str, &str)], lines: &str) -> Result<Wired, ConfigError> {
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    let text = format!("[source.nz]\nkind = \"racing\"\n{lines}\n");
+    Loaded::from_text("stakeout.toml", &text)?.sources(&Secrets::Only(variables.collect()))
+}
+
+const WHO: [(&str, &str); 3] =
+    [("NZTAB_FROM", "ops@example.org"), ("NZTAB_PARTNER", "Example"), ("NZTAB_PARTNER_ID", "example-1")];
+
+#[test]
+fn a_racing_source_needs_to_know_who_asks_and_nothing_else() {
+    let wired = racing(&WHO, "").expect("the kind and the environment are enough");
+    assert_eq!((wired.sources[0].name(), wired.sources[0].family()), ("nz", "racing"));
+    let refused = |variables: &[(&str, &str)], lines: &str| {
+        racing(variables, lines).err().expect("refused").to_string()
+    };
+    for (missing, (variable, _)) in WHO.iter().enumerate() {
+        let others: Vec<(&str, &str)> =
+            WHO.iter().enumerate().filter(|(i, _)| *i != missing).map(|(_, pair)| *pair).collect();
+        let error = refused(&others, "");
+        assert!(error.contains(&format!("the environment variable {variable} is not set")), "{error}");
+        for bad in ["hunter2\u{7}", "hunter2 \u{e9}"] {
+            let error = refused(&[&others[..], &[(*variable, bad)]].concat(), "");
+            assert!(error.contains(&format!("the environment variable {variable} is malformed")), "{error}");
+            assert!(!error.contains("hunter2"), "{error}");
+        }
+    }
+    let error = refused(&[&WHO[1..], &[("NZTAB_FROM", "hunter2")]].concat(), "");
+    let expected = "stakeout.toml:1: [source.nz] from: the environment variable NZTAB_FROM is malformed: expected an e-mail address such as \"ops@example.org\", found something else";
+    assert_eq!(error, expected);
+    let error = refused(&WHO, "[source.nz.limits]\nburst = 0");
+    assert_eq!(error, "stakeout.toml:4: [source.nz.limits] burst: give a whole number from 1 to 100000");
+}
+
+#[test]
+fn the_environment_example_names_what_the_sources_demand() {
+    let text = std::fs::read_to_string(format!("{REPOSITORY}/.env.example")).expect("the example");
+    let mut shown = std::collections::BTreeSet::new();
+    let mut explained = false;
+    for line in text.lines() {
+        match line.split_once('=') {
+            Some((name, value)) if !line.starts_with('#') => {
+                assert!(explained && value.is_empty(), "{name}: a comment above, no value to ship");
+                shown.insert(name.to_owned());
+                explained = false;
+            }
+            _ => explained = line.starts_with('#'),
+        }
+    }
+    // Each kind with nothing but what it must be given.
+    let mut demanded = std::collections::BTreeSet::new();
+    for kind in read::KINDS {
+        let required = if *kind == "json" { "url = \"https://example.org/\"" } else { "" };
+        let text = format!("[source.x]\nkind = \"{kind}\"\n{required}\n");
+        let loaded = Loaded::from_text("stakeout.toml", &text).expect("the defaults");
+        for (_, secret) in loaded.config.source["x"].secrets() {
+            if let Secret::Env(name) = secret {
+                demanded.insert(name.clone());
+            }
+        }
+    }
+    assert_eq!(shown, demanded);
 }

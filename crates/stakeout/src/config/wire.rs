@@ -1,6 +1,6 @@
 //! From configuration to sources.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use stakeout_core::{Kind, Source};
@@ -47,6 +47,23 @@ impl Loaded {
         self.sources(secrets)
     }
 
+    /// The full names of all kinds of records, without any secret: to look at what is stored, none is needed.
+    pub(crate) fn kind_names(&self) -> BTreeSet<String> {
+        let nobody = "nobody@example.org".to_owned();
+        let identity = Identity { from: nobody.clone(), partner: nobody.clone(), partner_id: nobody };
+        // Its kinds do not depend on what is configured.
+        let racing = RacingSource::new("racing", &RacingConfig::default(), identity);
+        let mut names: BTreeSet<String> =
+            racing.iter().flat_map(|source| source.kinds()).map(|kind| kind.full_name()).collect();
+        for (name, config) in &self.config.source {
+            if let SourceConfig::Json(config) = config {
+                let collection = config.collection.clone().unwrap_or_else(|| name.replace('-', "_"));
+                names.insert(format!("json_{collection}"));
+            }
+        }
+        names
+    }
+
     fn json(
         &self,
         name: &str,
@@ -61,7 +78,8 @@ impl Loaded {
                 .map_err(|message| self.refuse(&["source", name, "headers", header], &message))?;
             headers.push((header.clone(), value));
         }
-        let source = JsonSource::new(name, config, headers).map_err(|refused| self.refuse_source(name, &refused))?;
+        let source =
+            JsonSource::new(name, config, headers).map_err(|refused| self.refuse_source(name, &refused))?;
         let (needed, allowed) = (source.requests_per_second(), source.limits().requests_per_second);
         if needed > allowed {
             warnings.push(format!(

@@ -53,7 +53,10 @@ impl Fetch for InProcess {
             Reply::Reset => return Err(Failure::new(FailureClass::Reset, "connection reset")),
             Reply::Timeout => return Err(Failure::new(FailureClass::Timeout, "operation timed out")),
             Reply::Truncated { .. } => {
-                return Err(Failure::new(FailureClass::Reset, "the connection closed before the body was whole"));
+                return Err(Failure::new(
+                    FailureClass::Reset,
+                    "the connection closed before the body was whole",
+                ));
             }
         };
         if !(200..300).contains(&answer.status) {
@@ -66,7 +69,8 @@ impl Fetch for InProcess {
         if answer.body.len() as u64 > limits.max_body_bytes {
             return Err(Failure::new(FailureClass::TooLarge, "the body is too large"));
         }
-        let mut answered = self.answered.lock().expect("never poisoned, because nothing panics while it is held");
+        let mut answered =
+            self.answered.lock().expect("never poisoned, because nothing panics while it is held");
         answered.push(Asked { at: now, path: path.to_owned() });
         let response = Response {
             status: answer.status,

@@ -70,7 +70,8 @@ pub(super) fn judge(days: &[Day], asked: &[Asked], events: &[Event]) -> Verdict 
     for expected in expected {
         let times = told.get_mut(&(expected.event_type.clone(), expected.subject.clone()));
         let window = expected.at..=expected.at + ONE_POLL;
-        match times.and_then(|times| times.iter().position(|at| window.contains(at)).map(|i| times.remove(i))) {
+        match times.and_then(|times| times.iter().position(|at| window.contains(at)).map(|i| times.remove(i)))
+        {
             Some(_) => {}
             None => missed.push(expected),
         }
@@ -130,13 +131,15 @@ fn of_race(race: &RaceTruth, looks: &[Look]) -> Vec<Expected> {
     for look in looks {
         let (now_status, now_start) = (race.status_at(look.at), race.start_at(look.at));
         if let Some(before) = status.filter(|before| *before != now_status) {
-            let since = race.statuses.iter().rev().find(|(_, s)| *s == now_status).map_or(look.at, |(from, _)| *from);
+            let since =
+                race.statuses.iter().rev().find(|(_, s)| *s == now_status).map_or(look.at, |(from, _)| *from);
             if let Some(name) = status_event(before, now_status) {
                 tell(look.at, &race.id, name, race.seen_from(since).min(look.at));
             }
         }
         if start.is_some_and(|before| before != now_start) {
-            let since = race.starts.iter().rev().find(|(_, s)| *s == now_start).map_or(look.at, |(from, _)| *from);
+            let since =
+                race.starts.iter().rev().find(|(_, s)| *s == now_start).map_or(look.at, |(from, _)| *from);
             tell(look.at, &race.id, "racing.race.retimed", race.seen_from(since).min(look.at));
         }
         (status, start) = (Some(now_status), Some(now_start));
@@ -150,7 +153,12 @@ fn of_race(race: &RaceTruth, looks: &[Look]) -> Vec<Expected> {
             }
             scratched.push(&entrant.id);
             if runners_known {
-                tell(look.at, &entrant.id, "racing.runner.scratched", race.seen_from(scratching.at).min(look.at));
+                tell(
+                    look.at,
+                    &entrant.id,
+                    "racing.runner.scratched",
+                    race.seen_from(scratching.at).min(look.at),
+                );
             }
         }
         runners_known = true;

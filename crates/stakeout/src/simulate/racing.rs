@@ -124,7 +124,8 @@ impl RacingDay {
         let store = Arc::new(SqliteStore::in_memory()?);
         let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
         let (runtime, clock) = virtual_runtime(start)?;
-        let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, vec![self.source()?], fetch.clone());
+        let mut config =
+            EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, vec![self.source()?], fetch.clone());
         config.clock = clock.clone();
         config.node = "simulation".to_owned();
         let (events, runs, history_rows) = runtime.block_on(async {

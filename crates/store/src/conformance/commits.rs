@@ -80,6 +80,7 @@ pub async fn a_poisoned_and_a_stale_poll_harm_no_other(backend: &dyn Backend) {
                 }
                 _ => poll.0,
             }
+            .into()
         })
         .collect();
     let outcomes = world.store.commit(batch).await.expect("commit");

@@ -84,7 +84,7 @@ impl World {
 
     /// Commits one poll.
     pub async fn commit(&self, poll: Poll) -> CommitOutcome {
-        self.store.commit(vec![poll.0]).await.expect("commit").remove(0)
+        self.store.commit(vec![poll.0.into()]).await.expect("commit").remove(0)
     }
 
     /// Commits one poll that must get in.

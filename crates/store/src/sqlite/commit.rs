@@ -7,7 +7,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 use stakeout_core::Time;
 use stakeout_core::adherence::Cause;
 
-use super::fault::Work;
+use super::fault::{Fault, Work};
 use super::records::Effects;
 use super::writer::Tx;
 use super::{events, history, reconcile, records, rows};
@@ -25,14 +25,28 @@ pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
         || !poll.kv.is_empty()
 }
 
-/// Commits one poll. A fault that is this poll's own is its outcome; any other ends the transaction.
-pub(super) fn commit_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
-    let diagnostics = poll.log.is_some() || poll.finished_run.is_some() || poll.sample.is_some();
-    let result = if must_be_synced(poll) || diagnostics {
-        tx.savepoint(|tx| write_poll(tx, poll))
-    } else {
+/// Whether polls that share a transaction are guarded against each other. Savepoints cost more than most polls, and
+/// polls that have to be undone alone are very rare: so the first try goes without.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Guard {
+    /// A poll that is to blame ends the whole transaction with [`Fault::Unguarded`]; nothing is in.
+    None,
+    /// A poll that is to blame is undone alone, and that is its outcome.
+    Savepoints,
+}
+
+/// Commits one poll. Any fault that is not its own ends the transaction.
+pub(super) fn commit_poll(tx: &mut Tx<'_>, poll: &PollCommit, guard: Guard) -> Work<CommitOutcome> {
+    let result = if poll.is_schedule_only() {
         // A single statement is all or nothing by itself.
         reschedule(tx.conn, poll)
+    } else if guard == Guard::None {
+        return write_poll(tx, poll).map_err(|fault| match fault.into_poison() {
+            Ok(_) => Fault::Unguarded,
+            Err(fault) => fault,
+        });
+    } else {
+        tx.savepoint(|tx| write_poll(tx, poll))
     };
     result.or_else(|fault| fault.into_outcome())
 }
@@ -90,17 +104,14 @@ fn admit(conn: &Connection, poll: &PollCommit) -> Work<Result<TargetNow, CommitO
 }
 
 fn reschedule(conn: &Connection, poll: &PollCommit) -> Work<CommitOutcome> {
-    if poll.hold_until.is_some() && keep_place(conn, poll)? {
-        let schedule = poll.schedule.clone();
-        let plan_version = poll.plan_version;
-        let done = Done { schedule, plan_version, enabled: true, held: true, ..Done::default() };
+    let mut done = Done::default();
+    if keep_place(conn, poll, &mut done)? {
         return Ok(CommitOutcome::Done(done));
     }
     let row = match admit(conn, poll)? {
         Ok(row) => row,
         Err(outcome) => return Ok(outcome),
     };
-    let mut done = Done::default();
     write_target(conn, poll, row, &mut done)?;
     Ok(CommitOutcome::Done(done))
 }
@@ -108,13 +119,17 @@ fn reschedule(conn: &Connection, poll: &PollCommit) -> Work<CommitOutcome> {
 const KEEP_PLACE: &str = "
     UPDATE targets SET due_us = :due, interval_us = :interval, phase = :phase, reason = :reason,
         slack_us = :slack, lease_until_us = :lease, poll_no = :poll_no, last_polled_us = :now,
+        last_changed_us = CASE WHEN :changed THEN :now ELSE last_changed_us END,
         last_outcome = :outcome, last_error = :error, state = :state, focused = :focused, rebaseline = 0
     WHERE id = :id AND fence = :fence AND poll_no < :poll_no AND plan_version = :plan_version
         AND enabled AND owner IS NOT NULL AND wake_us = :wake";
 
 /// The commonest commit: the lease stays as it was and nobody interfered, so neither the wake time nor the owner
 /// changes and no index is touched. Answers whether it applied.
-fn keep_place(conn: &Connection, poll: &PollCommit) -> Work<bool> {
+fn keep_place(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<bool> {
+    if poll.hold_until.is_none() {
+        return Ok(false);
+    }
     let mut statement = conn.prepare_cached(KEEP_PLACE)?;
     let changed = statement.execute(named_params! {
         ":due": rows::us(poll.schedule.due),
@@ -125,6 +140,7 @@ fn keep_place(conn: &Connection, poll: &PollCommit) -> Work<bool> {
         ":lease": rows::us(poll.hold_until),
         ":poll_no": poll.poll_no as i64,
         ":now": poll.now.us(),
+        ":changed": poll.snapshot.is_some(),
         ":outcome": poll.outcome.name(),
         ":error": poll.error,
         ":state": serde_json::to_string(&poll.state)?,
@@ -134,6 +150,11 @@ fn keep_place(conn: &Connection, poll: &PollCommit) -> Work<bool> {
         ":plan_version": poll.plan_version as i64,
         ":wake": wake(poll.hold_until, &poll.schedule),
     })?;
+    if changed == 1 {
+        done.schedule = poll.schedule.clone();
+        done.plan_version = poll.plan_version;
+        (done.enabled, done.held) = (true, true);
+    }
     Ok(changed == 1)
 }
 
@@ -168,7 +189,9 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
     } else {
         row
     };
-    write_target(tx.conn, poll, row, &mut done)?;
+    if !keep_place(tx.conn, poll, &mut done)? {
+        write_target(tx.conn, poll, row, &mut done)?;
+    }
     Ok(CommitOutcome::Done(done))
 }
 

@@ -13,6 +13,8 @@ pub(super) enum Fault {
     Sql(rusqlite::Error),
     /// The work itself is wrong: this poll alone is refused.
     Poison(String),
+    /// One poll of an unguarded group is to blame: the group has to be tried again, guarded.
+    Unguarded,
     /// A stored value is not what we wrote.
     Damaged(String),
     /// Already in the store's words.
@@ -50,6 +52,7 @@ impl Fault {
             Fault::Store(error) => error,
             Fault::Damaged(message) => StoreError::Corrupt { path: path.to_owned(), message },
             Fault::Poison(message) => StoreError::Database { doing, message },
+            Fault::Unguarded => StoreError::Database { doing, message: "one poll was refused".to_owned() },
             Fault::Sql(error) => from_sqlite(&error, path, doing),
         }
     }

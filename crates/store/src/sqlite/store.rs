@@ -1,5 +1,7 @@
 //! The [`Store`] of a [`SqliteStore`]: which thread does what, and what must reach the disk.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use stakeout_core::adherence::Run;
 use stakeout_core::{Event, Fingerprint, Kind, Time};
@@ -30,7 +32,7 @@ impl Store for SqliteStore {
         self.read("find the next due time", move |conn| claim::next_wake(conn, &sources)).await
     }
 
-    async fn commit(&self, polls: Vec<PollCommit>) -> Result<Vec<CommitOutcome>> {
+    async fn commit(&self, polls: Vec<Arc<PollCommit>>) -> Result<Vec<CommitOutcome>> {
         let (reply, answer) = oneshot::channel();
         self.writer()?.send(Job::Commit { polls, reply }).await?;
         answer.await.map_err(|_| StoreError::Closed)?

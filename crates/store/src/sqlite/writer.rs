@@ -11,7 +11,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::commit;
+use super::commit::{self, Guard};
 use super::fault::{Fault, Work};
 use super::prune::Cursor;
 use crate::{CommitOutcome, PollCommit, Result, StoreError};
@@ -27,7 +27,7 @@ type Reply = oneshot::Sender<Result<Vec<CommitOutcome>>>;
 /// What the writing thread is asked to do.
 pub(super) enum Job {
     /// Commit polls; may share a transaction with others.
-    Commit { polls: Vec<PollCommit>, reply: Reply },
+    Commit { polls: Vec<Arc<PollCommit>>, reply: Reply },
     /// Anything else, alone.
     Work(Box<dyn FnOnce(&mut Writer) + Send>),
 }
@@ -209,17 +209,29 @@ impl Writer {
         }
     }
 
-    fn commit_group(&mut self, group: Vec<(Vec<PollCommit>, Reply)>) {
+    fn try_group(
+        &mut self,
+        durability: Durability,
+        group: &[(Vec<Arc<PollCommit>>, Reply)],
+        guard: Guard,
+    ) -> Work<Vec<Vec<CommitOutcome>>> {
+        self.transaction(durability, |tx| {
+            let one_job = |(polls, _): &(Vec<Arc<PollCommit>>, Reply)| {
+                polls.iter().map(|poll| commit::commit_poll(tx, poll, guard)).collect::<Work<Vec<CommitOutcome>>>()
+            };
+            group.iter().map(one_job).collect()
+        })
+    }
+
+    fn commit_group(&mut self, group: Vec<(Vec<Arc<PollCommit>>, Reply)>) {
         let all = || group.iter().flat_map(|(polls, _)| polls);
         let durability =
-            if all().any(commit::must_be_synced) { Durability::Synced } else { Durability::Relaxed };
+            if all().any(|poll| commit::must_be_synced(poll)) { Durability::Synced } else { Durability::Relaxed };
         self.counters.polls.fetch_add(all().count() as u64, Ordering::Relaxed);
-        let result = self.transaction(durability, |tx| {
-            let one_job = |(polls, _): &(Vec<PollCommit>, Reply)| {
-                polls.iter().map(|poll| commit::commit_poll(tx, poll)).collect::<Work<Vec<CommitOutcome>>>()
-            };
-            group.iter().map(one_job).collect::<Work<Vec<_>>>()
-        });
+        let result = match self.try_group(durability, &group, Guard::None) {
+            Err(Fault::Unguarded) => self.try_group(durability, &group, Guard::Savepoints),
+            result => result,
+        };
         // A receiver that is gone no longer wants to know.
         match result {
             Ok(outcomes) => {

@@ -1,0 +1,123 @@
+//! `stakeout simulate`: a whole day in virtual time.
+
+use std::process::ExitCode;
+
+use anyhow::Result;
+use stakeout_sources::racing::{CadenceConfig, RacingConfig};
+
+use crate::cli::{CadencePreset, SimulateRacingArgs, SimulateWhat};
+use crate::output::{self, Table};
+use crate::simulate::racing::{PhaseAdherence, RacingDay, RacingReport};
+
+/// Runs a day. Not async: virtual time needs a runtime of its own, and blocks this thread until the day is over.
+pub(super) fn simulate(what: &SimulateWhat) -> Result<ExitCode> {
+    match what {
+        SimulateWhat::Racing(args) => racing(args),
+    }
+}
+
+fn racing(args: &SimulateRacingArgs) -> Result<ExitCode> {
+    let cadence = match args.cadence {
+        CadencePreset::Seed => CadenceConfig::Seed,
+        CadencePreset::Tight => CadenceConfig::Tight,
+    };
+    let day = RacingDay {
+        seed: args.seed,
+        races: args.races,
+        full_bodies: args.full,
+        faults: args.faults,
+        config: RacingConfig { cadence, ..RacingConfig::default() },
+    };
+    let report = day.run()?.report;
+    if args.json {
+        output::pretty(&report)?
+    } else {
+        output::line(&text(&report))?
+    }
+    // With faults, a change may come and go while the upstream does not answer.
+    let failed = args.faults == 0.0 && (report.misses > 0 || report.wrong_events > 0);
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn text(report: &RacingReport) -> String {
+    let mut phases = Table::new(&["PHASE", "POLLS", "LATE", "MISSED", "LONGEST GAP", "LATENESS P99"]);
+    for (name, phase) in in_order(report) {
+        phases.row([
+            name.clone(),
+            phase.polls.to_string(),
+            phase.late.to_string(),
+            phase.missed.to_string(),
+            seconds(phase.longest_gap_ms),
+            phase.lateness_ms_p99.map_or_else(|| "-".to_owned(), |ms| format!("≤ {ms} ms")),
+        ]);
+    }
+    let mut events = Table::new(&["EVENT", "TOLD"]);
+    for (name, told) in &report.events {
+        events.row([name.clone(), told.to_string()]);
+    }
+    let delay = report.detection_delay_ms.map_or_else(
+        || "nothing to detect".to_owned(),
+        |delay| format!("p50 {}, p99 {}", seconds(delay.p50), seconds(delay.p99)),
+    );
+    let mut parts = vec![
+        format!(
+            "{} races (seed {}): {} requests, {} in the busiest minute, {} history rows, took {}",
+            report.races,
+            report.seed,
+            report.requests,
+            report.requests_per_minute_max,
+            report.history_rows,
+            seconds(i64::try_from(report.took_ms).unwrap_or(i64::MAX)),
+        ),
+        phases.render(),
+        events.render(),
+        format!(
+            "{} changes to tell, {} missed, {} wrong events\nfrom the upstream's change to the event: {delay}",
+            report.expected, report.misses, report.wrong_events
+        ),
+    ];
+    if !report.remarks.is_empty() {
+        parts.push(report.remarks.join("\n"));
+    }
+    parts.join("\n\n")
+}
+
+/// The phases as a race goes through them: the countdown from the earliest, then what follows the start.
+fn in_order(report: &RacingReport) -> Vec<(&String, &PhaseAdherence)> {
+    let place = |name: &str| match name.strip_prefix("T-") {
+        Some(before) => (0, -before.trim_end_matches(['m', 's']).parse::<i64>().unwrap_or_default()),
+        None if name == "overdue" => (1, 0),
+        None if name == "after" => (2, 0),
+        None => (3, 0),
+    };
+    let mut phases: Vec<_> = report.adherence.iter().collect();
+    phases.sort_by_key(|(name, _)| place(name));
+    phases
+}
+
+fn seconds(ms: i64) -> String {
+    format!("{:.1} s", ms as f64 / 1e3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_day_reads_as_tables_in_the_order_of_a_race() {
+        let finished = RacingDay { races: 2, ..RacingDay::new(1) }.run().expect("the day runs");
+        let shown = text(&finished.report);
+        let at = |word: &str| shown.find(word).unwrap_or_else(|| panic!("{word} is missing:\n{shown}"));
+        let order = [
+            "2 races (seed 1)",
+            "\nT-60m ",
+            "\nT-20m ",
+            "\nT-5m ",
+            "\noverdue ",
+            "\nafter ",
+            "EVENT ",
+            "0 missed",
+        ];
+        assert!(order.map(at).is_sorted(), "{shown}");
+    }
+}

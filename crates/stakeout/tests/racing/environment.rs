@@ -1,0 +1,59 @@
+use serde_json::Value as Json;
+
+use crate::support::{WHO, World, stdout};
+
+#[test]
+fn nothing_is_asked_and_nothing_is_made_while_the_identity_is_missing_or_malformed() {
+    let world = World::new();
+    let others = &WHO[1..];
+    let malformed = [others, &[("NZTAB_FROM", "s3cret-not-an-address")]].concat();
+    for command in ["check", "run", "poll"] {
+        for (variables, expected) in [
+            (others, "NZTAB_FROM is not set: set it"),
+            (&malformed, "NZTAB_FROM is malformed: expected an e-mail address"),
+        ] {
+            let output = world.stakeout(command, variables);
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert_eq!(output.status.code(), Some(2), "{command}: {said}");
+            let place = format!("[source.nz] from: the environment variable {expected}");
+            assert!(said.contains(&place), "{command}: {said}");
+            assert!(!said.contains("s3cret"), "{command}: {said}");
+        }
+    }
+    assert_eq!(world.upstream.stats().requests, 0, "asked before it was known who asks");
+    assert!(!world.database().exists());
+}
+
+#[test]
+fn a_pass_over_a_day_says_what_it_did() {
+    let world = World::new();
+    let checked = stdout(&world.stakeout("check", &WHO));
+    assert!(checked.contains("ok      source nz: target catalogue: status 200"), "{checked}");
+    let report: Json = serde_json::from_str(&stdout(&world.stakeout("poll --json", &WHO))).expect("a report");
+    assert_eq!(report["failed"], 0, "{report}");
+    // The catalogue's own poll finds the races; those within the hour are due at once.
+    assert_eq!(report["phases"]["nz fixed"], 1, "{report}");
+    let races: u64 = report["phases"]
+        .as_object()
+        .expect("phases")
+        .iter()
+        .filter(|(phase, _)| *phase != "nz fixed")
+        .filter_map(|(_, polls)| polls.as_u64())
+        .sum();
+    assert!(races >= 7, "{report}");
+    assert!(report["history_rows"].as_u64() > Some(50), "{report}");
+    assert!(report["next_due"].is_string(), "{report}");
+    // What was just polled is not due.
+    let again = stdout(&world.stakeout("poll", &WHO));
+    assert!(again.contains("next due") || again.contains("polled"), "{again}");
+}
+
+#[test]
+fn a_negative_setting_is_refused_by_the_setting() {
+    let world = World::new();
+    stdout(&world.stakeout("poll", &WHO));
+    let output = world.stakeout("settings set source.nz.odds_moved_percent -3", &WHO);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    assert!(said.contains("odds_moved_percent") && said.contains("give a number above 0"), "{said}");
+}

@@ -1,0 +1,5 @@
+//! A racing source through the real binary, against the simulated NZTAB on loopback.
+
+mod docs;
+mod environment;
+mod support;

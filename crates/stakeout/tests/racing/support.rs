@@ -1,0 +1,60 @@
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use stakeout_core::Time;
+use stakeout_sim::Loopback;
+use stakeout_sim::nztab::{demo, serve};
+use tempfile::TempDir;
+
+pub const WHO: [(&str, &str); 3] =
+    [("NZTAB_FROM", "ops@example.org"), ("NZTAB_PARTNER", "Example"), ("NZTAB_PARTNER_ID", "example-1")];
+
+/// A simulated day around now, and a configuration that watches it.
+pub struct World {
+    pub upstream: Loopback,
+    directory: TempDir,
+}
+
+impl World {
+    pub fn new() -> World {
+        let upstream = serve(Arc::new(demo(now())), now);
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = format!(
+            "[source.nz]\nkind = \"racing\"\nbase_url = \"{}\"\n\n[source.nz.limits]\nrequests_per_second = 1000\nburst = 100\n",
+            upstream.url("")
+        );
+        std::fs::write(directory.path().join("stakeout.toml"), text).expect("written");
+        World { upstream, directory }
+    }
+
+    pub fn database(&self) -> PathBuf {
+        self.directory.path().join("stakeout.db")
+    }
+
+    /// Runs the binary to its end, with these variables and no others.
+    pub fn stakeout(&self, words: &str, variables: &[(&str, &str)]) -> Output {
+        stakeout(self.directory.path(), words, variables)
+    }
+}
+
+pub fn stakeout(directory: &Path, words: &str, variables: &[(&str, &str)]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_stakeout"))
+        .args(words.split(' '))
+        .current_dir(directory)
+        .env_clear()
+        .envs(variables.iter().copied())
+        .output()
+        .expect("the binary runs")
+}
+
+pub fn stdout(output: &Output) -> String {
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout.clone()).expect("UTF-8")
+}
+
+fn now() -> Time {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    Time(i64::try_from(since.as_micros()).expect("before the year 294247"))
+}
