@@ -56,7 +56,6 @@ pub(crate) enum Mode {
 
 struct LaneState {
     ready: ReadyQueue,
-    in_flight: u32,
     /// When the limits let the next one pass, if they hold it back now.
     blocked_until: Option<Time>,
     /// What held ready polls back last: the rate, or others' slots.
@@ -74,8 +73,8 @@ pub(crate) struct Dispatcher {
     fires: HashMap<TargetId, Time>,
     lanes: BTreeMap<String, LaneState>,
     polls: JoinSet<Finished>,
-    /// Whose poll a task is, and when it was due.
-    tasks: HashMap<tokio::task::Id, (String, Time)>,
+    /// When the poll of a task was due.
+    tasks: HashMap<tokio::task::Id, Time>,
     /// Targets polled in this pass.
     polled: HashSet<TargetId>,
     barriers: Vec<(Time, oneshot::Sender<Option<Time>>)>,
@@ -88,7 +87,7 @@ impl Dispatcher {
     pub(crate) fn new(shared: Arc<Shared>, mode: Mode, messages: mpsc::Receiver<Message>) -> Dispatcher {
         let lane = |name: &String| {
             let ready = ReadyQueue::default();
-            (name.clone(), LaneState { ready, in_flight: 0, blocked_until: None, held_back_by: Cause::Queue })
+            (name.clone(), LaneState { ready, blocked_until: None, held_back_by: Cause::Queue })
         };
         let lanes = shared.lanes.keys().map(lane).collect();
         let now = shared.clock.now();
@@ -123,7 +122,7 @@ impl Dispatcher {
             self.renew_leases(now).await;
             self.answer_barriers();
             let wake = self.next_wake(now);
-            let clock = self.shared.clock.clone();
+            let shared = Arc::clone(&self.shared);
             tokio::select! {
                 biased;
                 () = stop.cancelled() => break,
@@ -132,7 +131,8 @@ impl Dispatcher {
                     Some(message) => self.handle(message).await,
                     None => break,
                 },
-                () = clock.sleep_until(wake) => {}
+                () = shared.freed.notified() => {}
+                () = shared.clock.sleep_until(wake) => {}
             }
             self.drain().await;
         }
@@ -210,7 +210,7 @@ impl Dispatcher {
             let due = due_time(&*self.shared.lanes[&claim.source].source(), &claim).unwrap_or(fire).min(fire);
             let timing = Timing { due, claimed, ready: now, admitted: now, sent: now, limited_by: None };
             let slack = claim.schedule.slack;
-            lane.ready.push(Departure { claim, timing }, slack);
+            lane.ready.push(Departure { claim, timing, place: None }, slack);
         }
     }
 
@@ -219,9 +219,8 @@ impl Dispatcher {
         for (name, lane) in &mut self.lanes {
             lane.blocked_until = None;
             let Some(limits) = self.shared.lanes.get(name) else { continue };
-            let concurrency = limits.source().limits().concurrency;
             while !lane.ready.is_empty() {
-                if lane.in_flight >= concurrency {
+                if !limits.has_place() {
                     lane.held_back_by = Cause::Queue;
                     break;
                 }
@@ -234,7 +233,7 @@ impl Dispatcher {
                 let waited = now - departure.timing.ready;
                 departure.timing.admitted = now;
                 departure.timing.limited_by = (waited > Span::ms(1)).then_some(lane.held_back_by);
-                lane.in_flight += 1;
+                departure.place = Some(limits.take_place());
                 let shared = Arc::clone(&self.shared);
                 let source = name.clone();
                 let due = departure.timing.due;
@@ -242,7 +241,7 @@ impl Dispatcher {
                     let lane = shared.lanes.get(&source).expect("exists, because lanes are never removed");
                     poll(&shared, lane, departure).await
                 });
-                self.tasks.insert(task.id(), (name.clone(), due));
+                self.tasks.insert(task.id(), due);
             }
         }
     }
@@ -250,10 +249,7 @@ impl Dispatcher {
     /// A poll came back.
     fn landed(&mut self, landed: Result<(tokio::task::Id, Finished), tokio::task::JoinError>) {
         let task = landed.as_ref().map_or_else(tokio::task::JoinError::id, |(id, _)| *id);
-        let whose = self.tasks.remove(&task);
-        if let Some(lane) = whose.and_then(|(source, _)| self.lanes.get_mut(&source)) {
-            lane.in_flight = lane.in_flight.saturating_sub(1);
-        }
+        self.tasks.remove(&task);
         let Finished { target, kept, report } = match landed {
             Ok((_, finished)) => finished,
             Err(error) => {
@@ -371,7 +367,7 @@ impl Dispatcher {
         if self.barriers.is_empty() {
             return;
         }
-        let in_flight = self.tasks.values().map(|(_, due)| *due).min();
+        let in_flight = self.tasks.values().copied().min();
         let ready = self.lanes.values().filter_map(|lane| lane.ready.earliest_due()).min();
         let earliest_fire = self.timer.peek().map(|Reverse((fire, _))| *fire);
         let earliest = [in_flight, ready, earliest_fire].into_iter().flatten().min();

@@ -147,7 +147,8 @@ impl Engine {
 }
 
 async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineError> {
-    let lanes = lanes(&config).await?;
+    let freed = Arc::new(Notify::new());
+    let lanes = lanes(&config, &freed).await?;
     let kinds: Vec<_> = lanes.values().flat_map(|lane| lane.source().kinds().to_vec()).collect();
     let kinds: Vec<_> = kinds.iter().map(|kind| (**kind).clone()).collect();
     config.store.ensure_views(&kinds).await?;
@@ -171,6 +172,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         stats: Stats::default(),
         look: Notify::new(),
         next_look_us: AtomicI64::new(i64::MIN),
+        freed,
         newest: watch::channel(newest).0,
         polled: watch::channel(0).0,
     });
@@ -211,7 +213,7 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
 
 /// One lane per source, with its live settings applied. A stored setting that is refused is left out, loudly: the
 /// configuration file must never be locked out by an old setting.
-async fn lanes(config: &EngineConfig) -> Result<BTreeMap<String, Lane>, EngineError> {
+async fn lanes(config: &EngineConfig, freed: &Arc<Notify>) -> Result<BTreeMap<String, Lane>, EngineError> {
     let stored = config.store.settings().await?;
     let mut lanes = BTreeMap::new();
     for source in &config.sources {
@@ -224,7 +226,7 @@ async fn lanes(config: &EngineConfig) -> Result<BTreeMap<String, Lane>, EngineEr
                 Arc::clone(source)
             }
         };
-        if lanes.insert(name.clone(), Lane::new(source)).is_some() {
+        if lanes.insert(name.clone(), Lane::new(source, Arc::clone(freed))).is_some() {
             return Err(EngineError::DuplicateSource(name));
         }
     }

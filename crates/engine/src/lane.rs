@@ -1,5 +1,6 @@
 //! A lane: one source with its limits. Everything that asks the upstream goes through its lane.
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use stakeout_core::budget::Item;
@@ -8,6 +9,7 @@ use stakeout_core::compare;
 use stakeout_core::limit::Limiter;
 use stakeout_core::{Plan, Source, Span, TargetSpec, Time};
 use stakeout_store::TargetState;
+use tokio::sync::Notify;
 
 use crate::clock::Clock;
 
@@ -15,6 +17,10 @@ use crate::clock::Clock;
 pub(crate) struct Lane {
     source: RwLock<Arc<dyn Source>>,
     limiter: Mutex<Limiter>,
+    /// Polls that have the upstream's ear at the moment.
+    in_flight: Arc<AtomicU32>,
+    /// Whoever waits for a place is told when one is free.
+    freed: Arc<Notify>,
     /// What the kinds mean together; live settings do not change kinds.
     kinds_meaning: u64,
     /// What a poll is worth at the moment: from it every adaptive target derives its interval.
@@ -22,10 +28,10 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(source: Arc<dyn Source>) -> Lane {
+    pub(crate) fn new(source: Arc<dyn Source>, freed: Arc<Notify>) -> Lane {
         let limiter = Mutex::new(Limiter::new(source.limits()));
         let kinds_meaning = compare::kinds_meaning(source.kinds());
-        Lane { source: RwLock::new(source), limiter, kinds_meaning, price: Mutex::default() }
+        Lane { source: RwLock::new(source), limiter, in_flight: Arc::default(), freed, kinds_meaning, price: Mutex::default() }
     }
 
     /// The source as its settings are now.
@@ -53,6 +59,18 @@ impl Lane {
     /// Admits one request now, or says when to ask again.
     pub(crate) fn admit(&self, now: Time) -> Result<(), Time> {
         self.limiter().admit(now)
+    }
+
+    /// Whether one more poll may be in flight.
+    pub(crate) fn has_place(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) < self.source().limits().concurrency
+    }
+
+    /// Takes a place among the polls in flight: held while the upstream is asked, not while the answer is committed.
+    /// Only the dispatcher takes places, so it is enough to have looked before.
+    pub(crate) fn take_place(&self) -> Place {
+        self.in_flight.fetch_add(1, Ordering::AcqRel);
+        Place { in_flight: Arc::clone(&self.in_flight), freed: Arc::clone(&self.freed) }
     }
 
     /// Returns when the limits let one more request pass.
@@ -91,6 +109,19 @@ impl Lane {
 
     fn limiter(&self) -> MutexGuard<'_, Limiter> {
         self.limiter.lock().expect("never poisoned, because nothing panics while it is held")
+    }
+}
+
+/// A place among a source's polls in flight; free again when dropped.
+pub(crate) struct Place {
+    in_flight: Arc<AtomicU32>,
+    freed: Arc<Notify>,
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        self.in_flight.fetch_sub(1, Ordering::AcqRel);
+        self.freed.notify_one();
     }
 }
 

@@ -16,7 +16,7 @@ use std::sync::Arc;
 pub(crate) use judge::first_look;
 pub(crate) use plan::schedule_of;
 
-use crate::lane::Lane;
+use crate::lane::{Lane, Place};
 use crate::shared::Shared;
 
 /// A poll that is about to happen: the claim, and how it came to be sent now.
@@ -24,6 +24,8 @@ pub(crate) struct Departure {
     pub(crate) claim: Claim,
     /// Due, claimed, ready, admitted; `sent` is filled in by the fetch.
     pub(crate) timing: Timing,
+    /// The place among the source's polls in flight.
+    pub(crate) place: Option<Place>,
 }
 
 /// What the dispatcher has to know about a finished poll.
@@ -84,13 +86,15 @@ impl Job<'_> {
 
 /// One poll: fetch, normalize, compare, recall, judge, plan, commit.
 pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> Finished {
-    let Departure { claim, timing } = departure;
+    let Departure { claim, timing, place } = departure;
     let source = lane.source();
     let meaning = lane.meaning(&claim.spec);
     let job = Job { shared, lane, source: &*source, claim: &claim, timing, meaning };
 
     // What does the upstream say? Within the source's limits, the lease and the size allowed.
     let fetched = fetch::fetch(&job).await;
+    // The upstream is free for the next one.
+    drop(place);
 
     // What does that mean? Failed, torn and misunderstood answers end here as failures.
     let seen = normalize::normalize(&job, &fetched);

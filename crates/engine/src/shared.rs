@@ -38,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) look: Notify,
     /// When the claimer means to look again, in microseconds.
     pub(crate) next_look_us: AtomicI64,
+    /// A source has a free place again.
+    pub(crate) freed: Arc<Notify>,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
     /// Polls committed since the start, failed ones included.

@@ -2,6 +2,7 @@
 
 mod by_kind;
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -15,6 +16,7 @@ pub use by_kind::{
 
 const AFTER_HELP: &str = "\
 Examples:
+  stakeout demo                       see it at work, without any configuration
   stakeout check                      is the configuration sound, do the upstreams answer?
   stakeout run                        watch until told to stop
   stakeout events --follow            what happens, as it happens
@@ -63,6 +65,9 @@ pub struct GlobalArgs {
 pub enum Command {
     /// Watch, until told to stop (SIGTERM or Ctrl-C)
     Run(RunArgs),
+    /// Watch a simulated racing day at many times the speed of life; needs no configuration
+    #[command(after_help = DEMO_HELP)]
+    Demo(DemoArgs),
     /// Poll what is due once, then exit; for cron and other schedulers
     #[command(
         after_help = "While a process runs, it is asked to do the pass. Exits with 1 only if every poll failed."
@@ -99,6 +104,12 @@ pub enum Command {
     /// Print the version
     Version,
 }
+
+const DEMO_HELP: &str = "\
+Examples:
+  stakeout demo                   ten times as fast as life, until Ctrl-C
+  stakeout demo --speed 60 --data /tmp/racing-day
+                                  an hour a minute, and the database stays";
 
 const TARGETS_HELP: &str = "\
 Examples:
@@ -138,6 +149,20 @@ pub struct RunArgs {
     /// Let time run so many times as fast
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
+}
+
+/// `demo`
+#[derive(Debug, Args)]
+pub struct DemoArgs {
+    /// Let time run so many times as fast
+    #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed)]
+    pub speed: f64,
+    /// Where a dashboard is to listen; this version has none and says so
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<SocketAddr>,
+    /// Keep the database in this directory, instead of one that is removed at the end
+    #[arg(long, value_name = "DIR")]
+    pub data: Option<PathBuf>,
 }
 
 /// `poll`

@@ -8,6 +8,7 @@ pub mod cli;
 mod command;
 pub mod config;
 pub mod control;
+pub mod demo;
 mod logging;
 mod open;
 mod output;

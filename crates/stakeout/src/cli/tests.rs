@@ -12,6 +12,8 @@ fn commands_parse() {
     for good in [
         "run",
         "run --speed 10 -v",
+        "demo",
+        "demo --speed 60 --listen 127.0.0.1:8080 --data there",
         "poll --limit 5s --json",
         "check --offline",
         "targets",
@@ -42,6 +44,8 @@ fn commands_parse() {
         "runn",
         "run --speed 0",
         "poll --limit 5",
+        "demo --speed 0",
+        "demo --listen here",
         "targets enable",
         "why",
         "run -v -q",

@@ -20,8 +20,10 @@ use stakeout_core::Time;
 use stakeout_engine::Clock;
 
 use crate::cli::{Cli, Command};
+use crate::config::LogConfig;
+use crate::demo::DemoArgs;
 use crate::open::Place;
-use crate::{config, logging, output};
+use crate::{config, demo, logging, output};
 
 /// What commands other than `run` log unless told otherwise: their output is the answer, not the log.
 const QUIET: &str = "warn";
@@ -43,6 +45,10 @@ pub(crate) fn at_once(cli: &Cli) -> Option<Result<ExitCode>> {
 
 /// Does what is about a configuration and its store.
 pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
+    if let Command::Demo(args) = cli.command {
+        logging::start(&cli.global, &LogConfig::default(), QUIET)?;
+        return demo::run(DemoArgs { speed: args.speed, listen: args.listen, data: args.data }).await;
+    }
     let place = Place::find(&cli.global)?;
     let log = &place.loaded.config.log;
     let base = if matches!(cli.command, Command::Run(_)) { log.level.as_str() } else { QUIET };
@@ -56,9 +62,13 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Events(args) => events::events(&place, &args).await,
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,
-        Command::Plan(_) | Command::Try(_) | Command::Simulate(_) | Command::Schema | Command::Version => {
-            at_once(&cli).unwrap_or(Ok(ExitCode::SUCCESS))
-        }
+        // Done before a configuration was looked for.
+        Command::Demo(_)
+        | Command::Plan(_)
+        | Command::Try(_)
+        | Command::Simulate(_)
+        | Command::Schema
+        | Command::Version => Ok(ExitCode::SUCCESS),
     }
 }
 

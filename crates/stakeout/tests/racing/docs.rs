@@ -2,7 +2,7 @@ use std::path::PathBuf;
 
 use rusqlite::{Connection, OpenFlags};
 
-use crate::support::{WHO, World, stdout};
+use crate::support::World;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
@@ -35,8 +35,7 @@ fn blocks() -> Vec<(String, String)> {
 
 #[test]
 fn every_query_in_the_documentation_runs_and_finds_something() {
-    let world = World::new();
-    stdout(&world.stakeout("poll", &WHO));
+    let world = World::polled();
     let conn = Connection::open_with_flags(world.database(), OpenFlags::SQLITE_OPEN_READ_ONLY).expect("open");
     let blocks = blocks();
     assert!(blocks.len() >= 4, "only {} queries", blocks.len());

@@ -8,17 +8,17 @@ use stakeout_sim::Loopback;
 use stakeout_sim::nztab::{demo, serve};
 use tempfile::TempDir;
 
-pub const WHO: [(&str, &str); 3] =
+pub(crate) const WHO: [(&str, &str); 3] =
     [("NZTAB_FROM", "ops@example.org"), ("NZTAB_PARTNER", "Example"), ("NZTAB_PARTNER_ID", "example-1")];
 
 /// A simulated day around now, and a configuration that watches it.
-pub struct World {
-    pub upstream: Loopback,
+pub(crate) struct World {
+    pub(crate) upstream: Loopback,
     directory: TempDir,
 }
 
 impl World {
-    pub fn new() -> World {
+    pub(crate) fn new() -> World {
         let upstream = serve(Arc::new(demo(now())), now);
         let directory = tempfile::tempdir().expect("a directory");
         let text = format!(
@@ -29,17 +29,26 @@ impl World {
         World { upstream, directory }
     }
 
-    pub fn database(&self) -> PathBuf {
+    pub(crate) fn database(&self) -> PathBuf {
         self.directory.path().join("stakeout.db")
     }
 
+    /// The day with its races polled: the first pass reads the catalogue, the next what that brought to light.
+    pub(crate) fn polled() -> World {
+        let world = World::new();
+        for _ in 0..2 {
+            stdout(&world.stakeout("poll", &WHO));
+        }
+        world
+    }
+
     /// Runs the binary to its end, with these variables and no others.
-    pub fn stakeout(&self, words: &str, variables: &[(&str, &str)]) -> Output {
+    pub(crate) fn stakeout(&self, words: &str, variables: &[(&str, &str)]) -> Output {
         stakeout(self.directory.path(), words, variables)
     }
 }
 
-pub fn stakeout(directory: &Path, words: &str, variables: &[(&str, &str)]) -> Output {
+fn stakeout(directory: &Path, words: &str, variables: &[(&str, &str)]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_stakeout"))
         .args(words.split(' '))
         .current_dir(directory)
@@ -49,7 +58,7 @@ pub fn stakeout(directory: &Path, words: &str, variables: &[(&str, &str)]) -> Ou
         .expect("the binary runs")
 }
 
-pub fn stdout(output: &Output) -> String {
+pub(crate) fn stdout(output: &Output) -> String {
     assert!(output.status.success(), "{output:?}");
     String::from_utf8(output.stdout.clone()).expect("UTF-8")
 }

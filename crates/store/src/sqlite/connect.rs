@@ -13,6 +13,9 @@ const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_begin.s
 /// `stak`, so that `file` and we know whose database it is.
 const APPLICATION_ID: i32 = 0x7374_616b;
 
+/// The write-ahead log is copied into the database every so many pages. Polls rewrite the same rows again and again, so
+/// the longer it waits, the less there is to copy; 32 MB is still copied in a moment.
+const CHECKPOINT_PAGES: u32 = 8_000;
 /// Checkpoints keep the log near 1,000 pages; after a burst it is cut back to this.
 const WAL_BYTES_MAX: i64 = 64 << 20;
 
@@ -27,6 +30,7 @@ pub(super) fn writer(path: &Path, max_page_count: Option<u32>) -> Result<Connect
     let found = check_identity(&conn, path)?;
     conn.pragma_update(None, "journal_mode", "WAL").map_err(say)?;
     conn.pragma_update(None, "journal_size_limit", WAL_BYTES_MAX).map_err(say)?;
+    conn.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES).map_err(say)?;
     conn.pragma_update(None, "cache_size", -32_000).map_err(say)?;
     conn.pragma_update(None, "synchronous", "FULL").map_err(say)?;
     if let Some(pages) = max_page_count {

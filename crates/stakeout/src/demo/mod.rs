@@ -1,0 +1,126 @@
+//! `stakeout demo`: a simulated upstream, the real engine and a live picture of both, with nothing to configure.
+
+mod feed;
+mod screen;
+
+use std::io::IsTerminal;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use stakeout_core::Source;
+use stakeout_engine::http::HttpFetch;
+use stakeout_engine::{Clock, Engine, EngineConfig};
+use stakeout_sim::nztab;
+use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
+use stakeout_store::Store;
+use stakeout_store::sqlite::{OpenOptions, SqliteStore};
+
+use self::feed::Feed;
+use self::screen::Screen;
+
+/// How often the picture is drawn anew.
+const FRAME: Duration = Duration::from_millis(500);
+
+/// How to run the demo.
+#[derive(Clone, Debug)]
+pub struct DemoArgs {
+    /// How many times as fast time runs.
+    pub speed: f64,
+    /// Where the dashboard is to listen; this version has none.
+    pub listen: Option<SocketAddr>,
+    /// Where the database is kept; a temporary directory, removed at the end, unless given.
+    pub data: Option<PathBuf>,
+}
+
+/// Runs until Ctrl-C or SIGTERM.
+pub async fn run(args: DemoArgs) -> Result<ExitCode> {
+    let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
+    let clock = Clock::scaled(args.speed);
+    let upstream = Arc::new(nztab::demo(clock.now()));
+    let time = clock.clone();
+    let server = nztab::serve(Arc::clone(&upstream), move || time.now());
+    let place = Place::new(args.data)?;
+    let store = Arc::new(SqliteStore::open(place.directory.join("demo.db"), OpenOptions::default())?);
+    let source = source(&server.url(""))?;
+    let fetch = Arc::new(HttpFetch::new()?);
+    let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, vec![source], fetch);
+    config.clock = clock.clone();
+    config.node = "demo".to_owned();
+    let engine = Engine::start(config).await.context("the engine cannot start")?;
+
+    let mut screen = Screen::new(std::io::stdout().is_terminal());
+    screen.say(&format!(
+        "A simulated racing day at {}× speed: NZTAB's API is played by {} and polled as the real one would be.",
+        args.speed,
+        server.url("/"),
+    ));
+    screen.say(&format!("The database is {}. Ctrl-C ends the demo.", place.directory.join("demo.db").display()));
+    if let Some(listen) = args.listen {
+        screen.say(&format!("There is no dashboard in this version, so nothing listens at {listen}."));
+    }
+    let mut feed = Feed::new(Arc::clone(&store) as Arc<dyn Store>, clock);
+    let mut frames = tokio::time::interval(FRAME);
+    let failed = loop {
+        tokio::select! {
+            _ = tokio::signal::ctrl_c() => break None,
+            _ = terminate.recv() => break None,
+            error = engine.stopped() => break Some(error),
+            _ = frames.tick() => match screen.show(&feed.look().await?) {
+                Ok(()) => {}
+                // Whoever watched has gone away.
+                Err(_) => break None,
+            },
+        }
+    };
+    screen.close();
+    engine.shutdown().await?;
+    match failed {
+        Some(error) => Err(error.into()),
+        None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The racing source, pointed at the simulated upstream.
+fn source(base_url: &str) -> Result<Arc<dyn Source>> {
+    let config = RacingConfig { base_url: base_url.trim_end_matches('/').to_owned(), ..RacingConfig::default() };
+    let identity = Identity {
+        from: "demo@example.org".to_owned(),
+        partner: "Stakeout".to_owned(),
+        partner_id: "demo".to_owned(),
+    };
+    Ok(Arc::new(RacingSource::new("nz", &config, identity)?))
+}
+
+/// Where the demo keeps its database.
+struct Place {
+    directory: PathBuf,
+    temporary: bool,
+}
+
+impl Place {
+    fn new(given: Option<PathBuf>) -> Result<Place> {
+        let temporary = given.is_none();
+        let name = format!("stakeout-demo-{}", std::process::id());
+        let directory = given.unwrap_or_else(|| std::env::temp_dir().join(name));
+        make(&directory)?;
+        Ok(Place { directory, temporary })
+    }
+}
+
+fn make(directory: &Path) -> Result<()> {
+    std::fs::create_dir_all(directory)
+        .with_context(|| format!("cannot make the directory {}: name another with --data", directory.display()))
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        if self.temporary {
+            // What cannot be removed is in a temporary directory anyway.
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}
