@@ -281,9 +281,7 @@ impl Change<'_> {
     fn kind_is(&self, full_name: &str) -> bool {
         match self {
             Change::Added(record) | Change::Changed { record, .. } => {
-                full_name
-                    .strip_prefix(record.kind.family.as_str())
-                    .and_then(|rest| rest.strip_prefix('_'))
+                full_name.strip_prefix(record.kind.family.as_str()).and_then(|rest| rest.strip_prefix('_'))
                     == Some(record.kind.collection.as_str())
             }
             Change::Removed { kind, .. } => kind == full_name,

@@ -33,7 +33,9 @@ pub struct Snapshot(Vec<Entry>);
 
 /// Stored bytes that are no snapshot.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
-#[error("a stored snapshot of {found} bytes is damaged: expected a multiple of {ENTRY_BYTES} in fingerprint order")]
+#[error(
+    "a stored snapshot of {found} bytes is damaged: expected a multiple of {ENTRY_BYTES} in fingerprint order"
+)]
 pub struct DamagedSnapshot {
     /// How many bytes were found.
     pub found: usize,
@@ -93,7 +95,8 @@ impl Snapshot {
         let entries: Vec<Entry> = chunks
             .iter()
             .map(|chunk| {
-                let ends = i64::from_be_bytes(chunk[48..].try_into().expect("8 bytes, because the chunk has 56"));
+                let ends =
+                    i64::from_be_bytes(chunk[48..].try_into().expect("8 bytes, because the chunk has 56"));
                 Entry {
                     fingerprint: Fingerprint(hash(chunk, 0)),
                     group: Fingerprint(hash(chunk, 16)),

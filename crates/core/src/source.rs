@@ -229,7 +229,10 @@ pub trait Source: Send + Sync + 'static {
 
     /// This source with live settings applied over its configuration, or why one of them is refused. The names are
     /// those under `source.NAME.`; [`Limits::apply`] knows the common ones.
-    fn configured(&self, settings: &BTreeMap<String, serde_json::Value>) -> Result<Arc<dyn Source>, SettingRefused>;
+    fn configured(
+        &self,
+        settings: &BTreeMap<String, serde_json::Value>,
+    ) -> Result<Arc<dyn Source>, SettingRefused>;
 
     /// The events of a poll; the rules decide unless a source knows better.
     fn judge(&self, judgement: &Judgement<'_>) -> Vec<Draft> {

@@ -73,9 +73,7 @@ impl Value {
                 Value::Bool(b) => Json::Bool(*b),
                 Value::Text(s) => Json::String(s.clone()),
                 Value::List(items) => Json::Array(items.iter().map(Value::to_json).collect()),
-                Value::Map(map) => {
-                    Json::Object(map.iter().map(|(k, v)| (k.clone(), v.to_json())).collect())
-                }
+                Value::Map(map) => Json::Object(map.iter().map(|(k, v)| (k.clone(), v.to_json())).collect()),
                 Value::Null | Value::Int(_) | Value::Float(_) => Json::Null,
             },
         }

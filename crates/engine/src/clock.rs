@@ -97,7 +97,7 @@ impl Clock {
     }
 
     /// Marks work as outstanding: virtual time stands still until the guard is dropped.
-    pub(crate) fn busy(&self) -> Option<Busy> {
+    pub fn busy(&self) -> Option<Busy> {
         match &self.0 {
             Kind::Virtual(time) => Some(time.busy()),
             Kind::System { .. } | Kind::Scaled { .. } => None,

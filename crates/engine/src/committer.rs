@@ -104,5 +104,8 @@ async fn flush(store: &dyn Store, fatal: &Fatal, batch: Vec<Waiting>) {
             }
         }
     }
-    fatal.raise(StoreError::Database { doing: "commit polls", message: format!("no success in {MAX_TRIES} tries") });
+    fatal.raise(StoreError::Database {
+        doing: "commit polls",
+        message: format!("no success in {MAX_TRIES} tries"),
+    });
 }

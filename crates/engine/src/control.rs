@@ -25,6 +25,7 @@ pub struct Control {
 impl Control {
     /// Polls a target at once, and then as planned. One that is in flight is polled once more afterwards.
     pub async fn poll_now(&self, source: &str, key: &str) -> Result<(), EngineError> {
+        let _busy = self.shared.clock.busy();
         let target = self.find(source, key).await?;
         self.shared.store.poll_now(target, self.shared.clock.now()).await?;
         self.changed(vec![target]).await
@@ -32,6 +33,7 @@ impl Control {
 
     /// Switches a target on or off for good.
     pub async fn set_enabled(&self, source: &str, key: &str, enabled: bool) -> Result<(), EngineError> {
+        let _busy = self.shared.clock.busy();
         let target = self.find(source, key).await?;
         self.shared.store.set_enabled(target, enabled, self.shared.clock.now()).await?;
         self.changed(vec![target]).await
@@ -39,6 +41,7 @@ impl Control {
 
     /// Makes a target's next complete answer its new baseline, without events.
     pub async fn rebaseline(&self, source: &str, key: &str) -> Result<(), EngineError> {
+        let _busy = self.shared.clock.busy();
         let target = self.find(source, key).await?;
         self.shared.store.rebaseline(target).await?;
         self.changed(vec![target]).await
@@ -46,11 +49,13 @@ impl Control {
 
     /// Changes a live setting, or removes it with `None`. A value that is refused changes nothing.
     pub async fn set_setting(&self, key: &str, value: Option<Json>) -> Result<(), EngineError> {
+        let _busy = self.shared.clock.busy();
         let unknown = || EngineError::UnknownSetting {
             key: key.to_owned(),
             known: self.shared.source_names().iter().map(|name| format!("source.{name}.…")).collect(),
         };
-        let (source, name) = key.strip_prefix("source.").and_then(|rest| rest.split_once('.')).ok_or_else(unknown)?;
+        let (source, name) =
+            key.strip_prefix("source.").and_then(|rest| rest.split_once('.')).ok_or_else(unknown)?;
         let lane = self.shared.lanes.get(source).ok_or_else(unknown)?;
         let mut settings = self.settings_of(source).await?;
         match &value {

@@ -303,7 +303,8 @@ impl Dispatcher {
         let shared = Arc::clone(&self.shared);
         let busy = shared.clock.busy();
         tokio::spawn(async move {
-            let claims: Vec<(TargetId, u64)> = claims.iter().map(|claim| (claim.target, claim.fence)).collect();
+            let claims: Vec<(TargetId, u64)> =
+                claims.iter().map(|claim| (claim.target, claim.fence)).collect();
             if let Err(error) = shared.store.release(&claims).await {
                 warn!(%error, claims = claims.len(), "claims could not be given back");
                 shared.store_failed(&error);

@@ -154,7 +154,8 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     config.store.ensure_views(&kinds).await?;
 
     let fatal = Fatal::default();
-    let (committer, committing) = Committer::start(Arc::clone(&config.store), config.clock.clone(), fatal.clone());
+    let (committer, committing) =
+        Committer::start(Arc::clone(&config.store), config.clock.clone(), fatal.clone());
     let newest = config.store.stats().await?.seq;
     let shared = Arc::new(Shared {
         node: config.node,
@@ -240,7 +241,13 @@ async fn discover_roots(shared: &Shared) -> Result<(), EngineError> {
         let source = lane.source();
         let roots: Vec<Wanted> = source.roots(now).iter().map(|spec| first_look(lane, spec, now)).collect();
         let done = shared.store.reconcile_roots(name, &roots, now).await?;
-        info!(source = name, roots = roots.len(), created = done.created, retired = done.retired, "source ready");
+        info!(
+            source = name,
+            roots = roots.len(),
+            created = done.created,
+            retired = done.retired,
+            "source ready"
+        );
     }
     Ok(())
 }

@@ -56,13 +56,16 @@ pub fn refusal(status: u16, location: Option<&str>, retry_after: Option<&str>, n
         500..=599 => FailureClass::ServerError,
         _ => FailureClass::ClientError,
     };
-    let name = http::StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |known| known.to_string());
+    let name =
+        http::StatusCode::from_u16(status).map_or_else(|_| status.to_string(), |known| known.to_string());
     let mut message = format!("the upstream answered {name}");
     if class == FailureClass::Redirect {
         // Without its query: a login redirect may carry a token there.
         let to = location.unwrap_or_default();
         let to: String = to.split(['?', '#']).next().unwrap_or_default().chars().take(200).collect();
-        message.push_str(&format!(" to {to:?}, and redirects are not followed: correct the URL or the credentials"));
+        message.push_str(&format!(
+            " to {to:?}, and redirects are not followed: correct the URL or the credentials"
+        ));
     }
     Failure { class, message, retry_after: retry_after.and_then(|value| wait_asked_for(value, now)) }
 }

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bytes::{Bytes, BytesMut};
 use reqwest::header::{
-    AGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH, LAST_MODIFIED,
-    LOCATION, RETRY_AFTER,
+    AGE, CONTENT_TYPE, ETAG, HeaderMap, HeaderName, HeaderValue, IF_MODIFIED_SINCE, IF_NONE_MATCH,
+    LAST_MODIFIED, LOCATION, RETRY_AFTER,
 };
 use reqwest::{Client, StatusCode, redirect};
 use stakeout_core::{Failure, FailureClass, Method, Request, Response, Span, Time};
@@ -47,13 +47,15 @@ impl HttpFetch {
     }
 
     fn client(&self, limits: &FetchLimits) -> Result<Client, Failure> {
-        let mut clients = self.clients.lock().expect("never poisoned, because nothing panics while it is held");
+        let mut clients =
+            self.clients.lock().expect("never poisoned, because nothing panics while it is held");
         let key = (limits.connect, limits.read);
         if let Some(client) = clients.get(&key) {
             return Ok(client.clone());
         }
-        let client = build(limits.connect, limits.read)
-            .map_err(|e| Failure::new(FailureClass::Internal, format!("cannot set up the HTTP client: {e}")))?;
+        let client = build(limits.connect, limits.read).map_err(|e| {
+            Failure::new(FailureClass::Internal, format!("cannot set up the HTTP client: {e}"))
+        })?;
         clients.insert(key, client.clone());
         Ok(client)
     }
@@ -98,8 +100,10 @@ impl Fetch for HttpFetch {
             age: text(&headers, &AGE).and_then(|age| age.parse().ok()).map_or(Span::ZERO, Span::secs),
         };
         let keep = |value: Option<String>| value.filter(|v| v.len() <= MAX_VALIDATOR_BYTES);
-        let validators =
-            Validators { etag: keep(text(&headers, &ETAG)), last_modified: keep(text(&headers, &LAST_MODIFIED)) };
+        let validators = Validators {
+            etag: keep(text(&headers, &ETAG)),
+            last_modified: keep(text(&headers, &LAST_MODIFIED)),
+        };
         Ok(Answer::Full(response, validators))
     }
 }
@@ -118,8 +122,9 @@ fn outgoing(
             .body(request.body.clone()),
     };
     for (name, value) in &request.headers {
-        let mut value = HeaderValue::from_str(value)
-            .map_err(|_| Failure::new(FailureClass::Internal, format!("the value of header {name} is not allowed in HTTP")))?;
+        let mut value = HeaderValue::from_str(value).map_err(|_| {
+            Failure::new(FailureClass::Internal, format!("the value of header {name} is not allowed in HTTP"))
+        })?;
         value.set_sensitive(true);
         builder = builder.header(name, value);
     }

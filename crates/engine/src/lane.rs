@@ -31,7 +31,14 @@ impl Lane {
     pub(crate) fn new(source: Arc<dyn Source>, freed: Arc<Notify>) -> Lane {
         let limiter = Mutex::new(Limiter::new(source.limits()));
         let kinds_meaning = compare::kinds_meaning(source.kinds());
-        Lane { source: RwLock::new(source), limiter, in_flight: Arc::default(), freed, kinds_meaning, price: Mutex::default() }
+        Lane {
+            source: RwLock::new(source),
+            limiter,
+            in_flight: Arc::default(),
+            freed,
+            kinds_meaning,
+            price: Mutex::default(),
+        }
     }
 
     /// The source as its settings are now.
@@ -127,7 +134,7 @@ impl Drop for Place {
 
 /// An adaptive target as the budget sees it: what it costs, and how much is expected of it.
 pub(crate) fn budget_item(bounds: &Adaptive, state: Option<&TargetState>) -> Item {
-    let rate = state.and_then(|state| state.rate.clone()).unwrap_or_default().rate();
+    let rate = state.and_then(|state| state.rate).unwrap_or_default().rate();
     let cost = f64::from(state.map_or(1, |state| state.cost).max(1));
     Item { weight: bounds.weight, rate, cost, min: bounds.min, max: bounds.max }
 }

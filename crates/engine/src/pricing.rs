@@ -24,7 +24,8 @@ const PAGE: u32 = 1_000;
 
 pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, stop: CancellationToken) {
     // Sources without a budget are most of them: nothing to do then.
-    let budgeted: Vec<String> = shared.lanes.iter().filter(|(_, lane)| has_budget(lane)).map(|(n, _)| n.clone()).collect();
+    let budgeted: Vec<String> =
+        shared.lanes.iter().filter(|(_, lane)| has_budget(lane)).map(|(n, _)| n.clone()).collect();
     while !budgeted.is_empty() && !stop.is_cancelled() {
         for name in &budgeted {
             let busy = shared.clock.busy();
@@ -70,7 +71,8 @@ async fn items(shared: &Shared, name: &str, lane: &Lane) -> Result<Vec<Item>, St
     let mut items = Vec::new();
     let mut after = None;
     loop {
-        let filter = TargetFilter { source: Some(name.to_owned()), after, limit: PAGE, ..TargetFilter::default() };
+        let filter =
+            TargetFilter { source: Some(name.to_owned()), after, limit: PAGE, ..TargetFilter::default() };
         let page = shared.store.targets(&filter).await?;
         let Some(last) = page.last() else { return Ok(items) };
         after = Some(last.id);

@@ -26,7 +26,8 @@ pub(crate) async fn source(shared: &Shared, name: &str) -> Result<Vec<TargetId>,
     let mut moved = Vec::new();
     let mut after = None;
     loop {
-        let filter = TargetFilter { source: Some(name.to_owned()), after, limit: PAGE, ..TargetFilter::default() };
+        let filter =
+            TargetFilter { source: Some(name.to_owned()), after, limit: PAGE, ..TargetFilter::default() };
         let page = shared.store.targets(&filter).await?;
         let Some(last) = page.last() else { return Ok(moved) };
         after = Some(last.id);

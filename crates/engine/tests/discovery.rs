@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use stakeout_core::cadence::{Adaptive, Fixed};
 use stakeout_core::judge::Trigger;
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Field, FieldType, Kind, Limits, Observation, Plan, PollContext, Record,
-    Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
+    Exchange, Facts, Failure, FailureClass, Field, FieldType, Kind, Limits, Observation, Plan, PollContext,
+    Record, Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
 };
 use stakeout_engine::fetch::{Answer, FetchLimits};
+use stakeout_engine::virtual_time::Busy;
 use stakeout_engine::{Clock, Control, Engine, EngineConfig, Fetch, virtual_runtime};
 use stakeout_store::sqlite::SqliteStore;
 use stakeout_store::{Store, TargetFilter, Validators};
@@ -75,10 +76,16 @@ impl Source for Library {
     fn requests(&self, target: &TargetSpec, so_far: &[Exchange], _: &PollContext<'_>) -> Vec<Request> {
         if so_far.is_empty() { vec![Request::get(target.key.clone())] } else { vec![] }
     }
-    fn normalize(&self, target: &TargetSpec, exchanges: &[Exchange], _: &PollContext<'_>) -> Result<Observation, Failure> {
+    fn normalize(
+        &self,
+        target: &TargetSpec,
+        exchanges: &[Exchange],
+        _: &PollContext<'_>,
+    ) -> Result<Observation, Failure> {
         let body = parse(exchanges)?;
         if target.role == "catalogue" {
-            let keys: Vec<String> = serde_json::from_value(body).map_err(|e| Failure::malformed(e.to_string()))?;
+            let keys: Vec<String> =
+                serde_json::from_value(body).map_err(|e| Failure::malformed(e.to_string()))?;
             let targets = keys.into_iter().map(|key| TargetSpec::new(key, "document")).collect();
             return Ok(Observation { targets: Some(targets), ..Observation::complete(vec![]) });
         }
@@ -107,9 +114,16 @@ struct Upstream {
 
 #[async_trait]
 impl Fetch for Upstream {
-    async fn fetch(&self, request: &Request, _: &Validators, _: &FetchLimits, clock: &Clock) -> Result<Answer, Failure> {
+    async fn fetch(
+        &self,
+        request: &Request,
+        _: &Validators,
+        _: &FetchLimits,
+        clock: &Clock,
+    ) -> Result<Answer, Failure> {
         *self.asked.lock().expect("lock").entry(request.url.clone()).or_default() += 1;
-        let said = (self.says)(&request.url, clock.now()).map_err(|class| Failure::new(class, "simulated"))?;
+        let said =
+            (self.says)(&request.url, clock.now()).map_err(|class| Failure::new(class, "simulated"))?;
         let body = Bytes::from(said.to_string());
         let response = Response { status: 200, body, content_type: None, age: Span::ZERO };
         Ok(Answer::Full(response, Validators::default()))
@@ -123,17 +137,23 @@ struct World {
     control: Control,
     store: Arc<SqliteStore>,
     upstream: Arc<Upstream>,
+    /// Time stands still while a story looks around.
+    still: Mutex<Option<Busy>>,
 }
 
 impl World {
+    /// Lets time pass until then.
     async fn at(&self, seconds: i64) {
+        self.still.lock().expect("lock").take();
         self.clock.sleep_until(START + Span::secs(seconds)).await;
+        *self.still.lock().expect("lock") = self.clock.busy();
     }
 
     async fn keys(&self) -> Vec<String> {
         let filter = TargetFilter { limit: 1_000, ..TargetFilter::default() };
         let rows = self.store.targets(&filter).await.expect("targets");
-        let mut keys: Vec<String> = rows.into_iter().map(|r| r.spec.key).filter(|k| k != "catalogue").collect();
+        let mut keys: Vec<String> =
+            rows.into_iter().map(|r| r.spec.key).filter(|k| k != "catalogue").collect();
         keys.sort();
         keys
     }
@@ -151,7 +171,8 @@ fn in_world<T>(
     config.clock = clock.clone();
     runtime.block_on(async {
         let engine = Engine::start(config).await.expect("start");
-        let world = World { clock, control: engine.control(), store, upstream };
+        let still = Mutex::default();
+        let world = World { clock, control: engine.control(), store, upstream, still };
         let result = story(&world).await;
         engine.shutdown().await.expect("stop");
         result
@@ -177,7 +198,11 @@ fn a_listing_makes_and_retires_targets_and_an_admins_switch_survives() {
         assert_eq!(world.keys().await, ["doc/2", "doc/3", "doc/4"]);
         let two = world.store.target("library", "doc/2").await.expect("read").expect("exists");
         assert!(!two.enabled, "discovery does not undo what a person switched off");
-        assert_eq!(world.store.stats().await.expect("stats").records, 3, "the retired target let go of its record");
+        assert_eq!(
+            world.store.stats().await.expect("stats").records,
+            3,
+            "the retired target let go of its record"
+        );
         let asked = world.upstream.asked.lock().expect("lock").clone();
         assert!(asked["doc/2"] < asked["doc/3"], "{asked:?}");
     });
@@ -236,5 +261,8 @@ fn the_budget_goes_where_things_happen_and_is_kept() {
     let documents: u64 = asked.iter().filter(|(key, _)| *key != "catalogue").map(|(_, n)| n).sum();
     let cold = asked["doc/1"].max(1);
     assert!(asked["doc/0"] > 5 * cold, "hot {} against cold {cold}", asked["doc/0"]);
-    assert!((6_000..=7_500).contains(&documents), "{documents} requests in an hour of 2 per second: {asked:?}");
+    assert!(
+        (6_000..=7_500).contains(&documents),
+        "{documents} requests in an hour of 2 per second: {asked:?}"
+    );
 }

@@ -109,7 +109,11 @@ async fn check(row: Row) {
     let what = row.what;
     let during = scene.target().await;
     let stats = scene.store.stats().await.expect("stats");
-    assert_eq!((stats.records, stats.events, stats.history), (3, 0, 3), "{what}: nothing is removed or invented");
+    assert_eq!(
+        (stats.records, stats.events, stats.history),
+        (3, 0, 3),
+        "{what}: nothing is removed or invented"
+    );
     match row.class {
         Some(class) => {
             assert_eq!(during.last_outcome, Some(PollOutcome::Failed), "{what}");
@@ -118,7 +122,11 @@ async fn check(row: Row) {
             assert_eq!(failed.error_class.as_deref(), Some(class), "{what}: {:?}", failed.detail);
             let error = during.last_error.expect("an error in words");
             assert!(!error.contains("s3cret"), "{what}: {error}");
-            assert!(during.schedule.reason.contains("backoff") || class == "rate_limited", "{what}: {}", during.schedule.reason);
+            assert!(
+                during.schedule.reason.contains("backoff") || class == "rate_limited",
+                "{what}: {}",
+                during.schedule.reason
+            );
         }
         None => assert_eq!(during.last_outcome, Some(PollOutcome::Unchanged), "{what}"),
     }
@@ -157,7 +165,11 @@ async fn a_refused_connection_is_a_failure_and_the_return_is_noticed() {
     scene.polled_more(3).await;
     let row = scene.target().await;
     assert_eq!(row.last_outcome, Some(PollOutcome::Failed));
-    assert!(row.last_error.as_deref().is_some_and(|error| error.starts_with("refused")), "{:?}", row.last_error);
+    assert!(
+        row.last_error.as_deref().is_some_and(|error| error.starts_with("refused")),
+        "{:?}",
+        row.last_error
+    );
     assert_eq!(row.records, 3);
     scene.server.resume();
     while scene.target().await.last_outcome != Some(PollOutcome::Unchanged) {
@@ -268,7 +280,9 @@ async fn polling_survives_a_step_of_the_clock_in_both_directions() {
 async fn secrets_in_headers_never_reach_the_database() {
     let secret = "tok-7f3a9c55d1";
     let config: serde_json::Value = support::watching("", json!({}));
-    let echo = move |_: &Seen| Act::body("application/json", Bytes::from(format!("<html>token {secret} expired</html>")));
+    let echo = move |_: &Seen| {
+        Act::body("application/json", Bytes::from(format!("<html>token {secret} expired</html>")))
+    };
     let scene = Scene::start_with(
         echo,
         |url| {

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::SeqCst};
 
 use serde_json::json;
+use stakeout_core::Span;
 use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Engine, EngineConfig, NullSink};
 use stakeout_sim::{Act, Loopback};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::{PollOutcome, Store};
-use stakeout_core::Span;
 use support::{Scene, items, json_source, watching, within};
 
 #[tokio::test]
@@ -134,7 +134,8 @@ async fn settings_take_effect_at_once_and_bad_ones_are_refused() {
     scene.polled(1).await;
     scene.control.set_setting("source.s.every_ms", Some(json!(20))).await.expect("accepted");
     scene.polled_more(3).await;
-    for (key, value) in [("source.s.every_ms", json!(-5)), ("source.s.nonsense", json!(1)), ("source.x.every_ms", json!(9))]
+    for (key, value) in
+        [("source.s.every_ms", json!(-5)), ("source.s.nonsense", json!(1)), ("source.x.every_ms", json!(9))]
     {
         let refused = scene.control.set_setting(key, Some(value)).await.expect_err(key).to_string();
         assert!(refused.contains("every_ms") || refused.contains("source.s"), "{refused}");
@@ -173,7 +174,8 @@ async fn a_changed_configuration_takes_effect_at_the_next_start() {
     for (every, polls) in [("1h", 1), ("20ms", 3)] {
         let source = json_source("s", watching(&server.url("/"), json!({"every": every})));
         let fetch = Arc::new(HttpFetch::new().expect("client"));
-        let engine = Engine::start(EngineConfig::new(store.clone(), vec![source], fetch)).await.expect("start");
+        let engine =
+            Engine::start(EngineConfig::new(store.clone(), vec![source], fetch)).await.expect("start");
         let mut polled = engine.control().polled();
         within(polled.wait_for(|n| *n >= polls)).await.expect("polls");
         engine.shutdown().await.expect("stop");
@@ -209,7 +211,8 @@ async fn a_restart_goes_on_where_it_stopped() {
         let store = Arc::new(SqliteStore::open(&path, OpenOptions::default()).expect("open"));
         let source = json_source("s", watching(&server.url("/"), json!({})));
         let fetch = Arc::new(HttpFetch::new().expect("client"));
-        let engine = Engine::start(EngineConfig::new(store.clone(), vec![source], fetch)).await.expect("start");
+        let engine =
+            Engine::start(EngineConfig::new(store.clone(), vec![source], fetch)).await.expect("start");
         let mut polled = engine.control().polled();
         within(polled.wait_for(|n| *n >= 3)).await.expect("polls");
         let row = store.target("s", "main").await.expect("read").expect("exists");

@@ -37,14 +37,25 @@ impl InProcess {
 
 #[async_trait]
 impl Fetch for InProcess {
-    async fn fetch(&self, request: &Request, _: &Validators, _: &FetchLimits, clock: &Clock) -> Result<Answer, Failure> {
+    async fn fetch(
+        &self,
+        request: &Request,
+        _: &Validators,
+        _: &FetchLimits,
+        clock: &Clock,
+    ) -> Result<Answer, Failure> {
         let now = clock.now();
         self.log.lock().expect("lock").push((now, request.url.clone()));
         // Drawn from what is asked and when, never from the order in which answers happen to be computed.
         let url: u64 = request.url.bytes().fold(self.seed, |sum, byte| mix(sum ^ u64::from(byte)));
         let draw = mix(url ^ now.us() as u64);
         if self.faults_one_in > 0 && draw.is_multiple_of(self.faults_one_in) {
-            let class = [FailureClass::Timeout, FailureClass::Reset, FailureClass::ServerError, FailureClass::RateLimited];
+            let class = [
+                FailureClass::Timeout,
+                FailureClass::Reset,
+                FailureClass::ServerError,
+                FailureClass::RateLimited,
+            ];
             let class = class[(draw >> 32) as usize % class.len()];
             return Err(Failure { retry_after: Some(Span::secs(3)), ..Failure::new(class, "simulated") });
         }
@@ -209,7 +220,10 @@ fn when_the_rate_binds_the_most_urgent_goes_first_and_nothing_starves() {
         polls.entry(url).or_default().push(at.us());
     }
     let urgent = polls.remove("http://sim/urgent").expect("polled");
-    assert!(urgent.windows(2).all(|pair| pair[1] - pair[0] <= 1_000_000 + 1_000), "the urgent one keeps its second");
+    assert!(
+        urgent.windows(2).all(|pair| pair[1] - pair[0] <= 1_000_000 + 1_000),
+        "the urgent one keeps its second"
+    );
     assert_eq!(polls.len(), 40);
     for (url, times) in polls {
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= 10_100_000), "{url} starved");
@@ -220,7 +234,8 @@ fn when_the_rate_binds_the_most_urgent_goes_first_and_nothing_starves() {
 fn after_a_weeks_pause_every_target_is_polled_once_and_the_herd_spreads_out() {
     let upstream = InProcess::new(1, 3, Span::hours(100_000), 0);
     let ids: Vec<String> = (0..300).map(|n| n.to_string()).collect();
-    let fleet = || vec![json_source("fleet", polling(json!({"url": "http://sim/{id}", "ids": ids, "every": "60s"})))];
+    let fleet =
+        || vec![json_source("fleet", polling(json!({"url": "http://sim/{id}", "ids": ids, "every": "60s"})))];
     let before = simulate(&upstream, fleet(), Span::mins(3));
     upstream.log.lock().expect("lock").clear();
     let back = Time::from_ms(START_MS) + Span::hours(24 * 7);
@@ -235,7 +250,11 @@ fn after_a_weeks_pause_every_target_is_polled_once_and_the_herd_spreads_out() {
     assert_eq!(times.len(), 300);
     for (url, times) in &times {
         assert!(times[0] - back <= Span::secs(10), "{url} waited until {}", times[0]);
-        assert!((3..=4).contains(&times.len()), "{url} was polled {} times in 3 min: no catching up", times.len());
+        assert!(
+            (3..=4).contains(&times.len()),
+            "{url} was polled {} times in 3 min: no catching up",
+            times.len()
+        );
     }
     let most = per_second.values().max().expect("polls");
     assert!(*most <= 60, "{most} requests in one second of 300 due at once: {per_second:?}");

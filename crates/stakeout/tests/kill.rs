@@ -173,7 +173,8 @@ fn compare_with_truth(db: &Path, script: &Script, committed: &[u64]) {
         *history.entry(values["value"].as_i64().expect("value")).or_default() += 1;
     }
 
-    let real: BTreeSet<i64> = truth.iter().map(|segment| i64::try_from(segment.value).expect("small")).collect();
+    let real: BTreeSet<i64> =
+        truth.iter().map(|segment| i64::try_from(segment.value).expect("small")).collect();
     assert!(told.keys().all(|value| real.contains(value)), "invented events: {told:?}");
     assert!(history.keys().all(|value| real.contains(value)), "invented history: {history:?}");
     assert!(told.values().all(|times| *times == 1), "told twice: {told:?}");
@@ -184,10 +185,16 @@ fn compare_with_truth(db: &Path, script: &Script, committed: &[u64]) {
         let seen = committed.iter().find(|at| (segment.from_ms..segment.until_ms).contains(at));
         let Some(seen) = seen else { continue };
         let value = i64::try_from(segment.value).expect("small");
-        assert!(history.contains_key(&value), "{segment:?} was answered at {seen} and is not in history (seed {SEED})");
+        assert!(
+            history.contains_key(&value),
+            "{segment:?} was answered at {seen} and is not in history (seed {SEED})"
+        );
         // What was there at the baseline is not told, and the baseline is the first committed answer at the latest.
         if segment.from_ms > baseline {
-            assert!(told.contains_key(&value), "{segment:?} was answered at {seen} and never told (seed {SEED})");
+            assert!(
+                told.contains_key(&value),
+                "{segment:?} was answered at {seen} and never told (seed {SEED})"
+            );
             checked += 1;
         }
     }

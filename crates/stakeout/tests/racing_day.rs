@@ -58,23 +58,43 @@ fn odds_history_is_the_upstreams_own_to_the_microsecond() {
     let (mut kept, mut lost) = (0, 0);
     for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {
         let path = format!("/events/{}?", race.id);
-        let Some(last) = finished.asked.iter().rev().find(|asked| asked.path.contains(&path)) else { continue };
+        let Some(last) = finished.asked.iter().rev().find(|asked| asked.path.contains(&path)) else {
+            continue;
+        };
         for entrant in &race.entrants {
             let print = Fingerprint::of("racing_entrants", &[&entrant.id]);
             let rows = runtime.block_on(finished.store.history("nz", print, Some("odds_history"), 10_000));
             let rows = rows.expect("history");
-            let stamped: Vec<(Time, u32)> = rows.iter().filter(|row| row.upstream).map(|row| (row.at, cents(row))).collect();
+            let stamped: Vec<(Time, u32)> =
+                rows.iter().filter(|row| row.upstream).map(|row| (row.at, cents(row))).collect();
             let truth: Vec<(Time, u32)> = entrant.flucs.clone();
-            assert!(stamped.iter().all(|row| truth.contains(row)), "{}: {stamped:?}\n{truth:?}", entrant.name);
+            assert!(
+                stamped.iter().all(|row| truth.contains(row)),
+                "{}: {stamped:?}\n{truth:?}",
+                entrant.name
+            );
             // Rows stamped by us carry a price that was really served.
             for row in rows.iter().filter(|row| !row.upstream) {
                 let served = stakeout_sim::nztab::held(&entrant.odds, race.served_at(row.at));
-                assert_eq!(served.map(|odds| odds.fixed_win), Some(cents(row)), "{} at {}", entrant.name, row.at);
+                assert_eq!(
+                    served.map(|odds| odds.fixed_win),
+                    Some(cents(row)),
+                    "{} at {}",
+                    entrant.name,
+                    row.at
+                );
             }
-            let until = entrant.scratched.as_ref().map_or(race.served_at(last.at), |s| s.at.min(race.served_at(last.at)));
+            let until = entrant
+                .scratched
+                .as_ref()
+                .map_or(race.served_at(last.at), |s| s.at.min(race.served_at(last.at)));
             let missing = truth.iter().filter(|fluc| fluc.0 <= until && !stamped.contains(fluc)).count();
             let marked = rows.iter().any(|row| row.gap);
-            assert!(missing == 0 || marked, "{}: {missing} moves are missing and no gap is marked", entrant.name);
+            assert!(
+                missing == 0 || marked,
+                "{}: {missing} moves are missing and no gap is marked",
+                entrant.name
+            );
             kept += stamped.len();
             lost += missing;
         }
@@ -101,7 +121,11 @@ fn nothing_is_orphaned() {
         assert!(record("racing_meetings", &race.meeting_id).is_some(), "every race has its meeting");
         for entrant in &race.entrants {
             let Some(stored) = record("racing_entrants", &entrant.id) else { continue };
-            assert_eq!(stored.parent, Some(Fingerprint::of("racing_races", &[&race.id])), "every entrant has its race");
+            assert_eq!(
+                stored.parent,
+                Some(Fingerprint::of("racing_races", &[&race.id])),
+                "every entrant has its race"
+            );
         }
     }
 }

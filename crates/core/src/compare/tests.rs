@@ -97,7 +97,10 @@ fn the_first_complete_answer_is_the_baseline() {
     assert_eq!(watch.poll(&observe(&[(2, 2), (1, 1)])).verdict, Verdict::Unchanged);
     let third = watch.poll(&observe(&[(1, 1), (2, 3), (4, 4)]));
     assert_eq!(third.verdict, Verdict::Changed);
-    assert_eq!((third.added, third.changed, third.removed.len()), (vec![Item::Record(2)], vec![Item::Record(1)], 0));
+    assert_eq!(
+        (third.added, third.changed, third.removed.len()),
+        (vec![Item::Record(2)], vec![Item::Record(1)], 0)
+    );
 }
 
 #[test]

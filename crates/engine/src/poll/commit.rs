@@ -75,7 +75,9 @@ fn assemble(
     };
     let (validators, body) = match compared.outcome {
         // An answer that did not count must be fetched and read again in full.
-        PollOutcome::Failed | PollOutcome::Doubted | PollOutcome::Stale | PollOutcome::Partial => Default::default(),
+        PollOutcome::Failed | PollOutcome::Doubted | PollOutcome::Stale | PollOutcome::Partial => {
+            Default::default()
+        }
         // 304 says that what we have is current; what we have stays as it is.
         PollOutcome::Unchanged if fetched.body.is_none() => (fetched.validators.clone(), claim.state.body),
         PollOutcome::Unchanged | PollOutcome::Changed | PollOutcome::Baseline => {
@@ -123,7 +125,7 @@ fn assemble(
 
 /// How often something worth telling happens here: what an adaptive target's share of the budget depends on.
 fn rate(job: &Job<'_>, compared: &Compared, judged: &Judged, planned: &Planned) -> Option<RateEstimate> {
-    let mut rate = job.claim.state.rate.clone();
+    let mut rate = job.claim.state.rate;
     let adaptive = matches!(job.source.plan(&job.claim.spec, &compared.facts), Plan::Adaptive(_));
     if let (true, Some(interval)) = (adaptive, planned.since_last_look) {
         rate.get_or_insert_default().observe(interval, judged.events.len() as u32);

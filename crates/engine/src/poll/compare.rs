@@ -84,10 +84,14 @@ fn new_facts(job: &Job<'_>, observed: &Facts) -> Facts {
 fn remarks(observation: &Observation, comparison: &Comparison) -> Vec<String> {
     let mut remarks: Vec<String> = Vec::new();
     if comparison.verdict == Verdict::Doubted {
-        remarks.push("the answer would remove most of what is known: waiting for a second one to agree".into());
+        remarks
+            .push("the answer would remove most of what is known: waiting for a second one to agree".into());
     }
     if comparison.duplicates > 0 {
-        remarks.push(format!("{} identities appeared more than once: the last of each counts", comparison.duplicates));
+        remarks.push(format!(
+            "{} identities appeared more than once: the last of each counts",
+            comparison.duplicates
+        ));
     }
     let warnings = observation.warnings.iter().map(|w| format!("{}: {}", w.code, w.detail));
     remarks.extend(warnings.take(MOST_REMARKS));

@@ -50,7 +50,8 @@ pub(super) async fn fetch(job: &Job<'_>) -> Fetched {
         for request in requests {
             if fetched.requests >= limits.max_requests_per_poll {
                 let most = limits.max_requests_per_poll;
-                let message = format!("the poll wants more than {most} requests: raise the limit or narrow the target");
+                let message =
+                    format!("the poll wants more than {most} requests: raise the limit or narrow the target");
                 fetched.failure = Some(Failure::new(FailureClass::TooManyRequests, message));
                 return fetched;
             }

@@ -6,7 +6,9 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json};
 use stakeout_core::compare::{Comparison, Item, Verdict};
 use stakeout_core::judge::{Change, Draft, Judgement};
-use stakeout_core::{EventId, Facts, Fingerprint, Last, Observation, Record, TargetSpec, Time, Value, cadence, history};
+use stakeout_core::{
+    EventId, Facts, Fingerprint, Last, Observation, Record, TargetSpec, Time, Value, cadence, history,
+};
 use stakeout_store::{
     EventWrite, HistoryWrite, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError, Wanted,
 };
@@ -154,7 +156,14 @@ fn old_body(recalled: &Recalled, fingerprint: Fingerprint) -> Option<&Map<String
 }
 
 /// Writes a record, and the history that its change calls for.
-fn keep(fetched: &Fetched, news: &News<'_>, record: &Record, recalled: &Recalled, added: bool, judged: &mut Judged) {
+fn keep(
+    fetched: &Fetched,
+    news: &News<'_>,
+    record: &Record,
+    recalled: &Recalled,
+    added: bool,
+    judged: &mut Judged,
+) {
     let old = old_body(recalled, record.fingerprint);
     let observed = history::rows(record, old).into_iter().map(|row| HistoryWrite {
         fingerprint: record.fingerprint,

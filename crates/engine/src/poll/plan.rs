@@ -56,7 +56,14 @@ pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Pla
 
 /// Every due poll since this one's slot is accounted for: it was this one, it went by while this one was under way,
 /// or it falls into the backoff.
-fn account(job: &Job<'_>, fetched: &Fetched, timing: &Timing, last: &Last, seat: &Seat, next: &Next) -> Account {
+fn account(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    timing: &Timing,
+    last: &Last,
+    seat: &Seat,
+    next: &Next,
+) -> Account {
     let claim = job.claim;
     let Last { slot, outcome } = *last;
     let slot = slot.unwrap_or(fetched.sent);

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use stakeout_core::compare::{Item, target_fingerprint};
 use stakeout_core::Fingerprint;
+use stakeout_core::compare::{Item, target_fingerprint};
 use stakeout_store::{StoreError, StoredRecord, TargetFilter};
 
 use super::Job;

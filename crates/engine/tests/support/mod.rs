@@ -106,5 +106,7 @@ impl Scene {
 
 /// Nothing in a test may hang for ever.
 pub async fn within<T>(work: impl Future<Output = T>) -> T {
-    tokio::time::timeout(std::time::Duration::from_secs(30), work).await.expect("it does not take half a minute")
+    tokio::time::timeout(std::time::Duration::from_secs(30), work)
+        .await
+        .expect("it does not take half a minute")
 }

@@ -175,7 +175,10 @@ fn each_id_is_a_target_with_its_own_url() {
     let records =
         source.normalize(&targets[0], &[answer("[{\"no\":1}]")], &context).expect("an answer").records;
     assert_eq!(records[0].key, "a b|1");
-    assert_eq!(source.plan(&targets[0], &facts), Plan::Fixed(Fixed { every: Span::secs(5), eager: false, place: None }));
+    assert_eq!(
+        source.plan(&targets[0], &facts),
+        Plan::Fixed(Fixed { every: Span::secs(5), eager: false, place: None })
+    );
 }
 
 #[test]

@@ -151,7 +151,9 @@ impl Rhythm {
         match target.role.as_str() {
             // On the hour and half past, so that the daily import at 06:00 in New Zealand is one of them: its offset
             // from UTC is whole hours.
-            CATALOGUE => Plan::Fixed(Fixed { every: self.catalogue_every, eager: true, place: Some(Span::ZERO) }),
+            CATALOGUE => {
+                Plan::Fixed(Fixed { every: self.catalogue_every, eager: true, place: Some(Span::ZERO) })
+            }
             _ => Plan::Countdown(self.countdown.clone()),
         }
     }

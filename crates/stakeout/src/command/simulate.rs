@@ -27,6 +27,7 @@ fn racing(args: &SimulateRacingArgs) -> Result<ExitCode> {
         full_bodies: args.full,
         faults: args.faults,
         config: RacingConfig { cadence, ..RacingConfig::default() },
+        database: None,
     };
     let report = day.run()?.report;
     if args.json {

@@ -145,9 +145,9 @@ pub enum LogFormat {
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum SourceConfig {
     /// Anything that answers JSON.
-    Json(JsonConfig),
+    Json(Box<JsonConfig>),
     /// Horse races: the NZTAB affiliates API.
-    Racing(RacingConfig),
+    Racing(Box<RacingConfig>),
 }
 
 impl SourceConfig {
@@ -157,7 +157,8 @@ impl SourceConfig {
             SourceConfig::Json(config) => {
                 config.headers.iter().map(|(name, secret)| (format!("headers.{name}"), secret)).collect()
             }
-            SourceConfig::Racing(RacingConfig { from, partner, partner_id, .. }) => {
+            SourceConfig::Racing(config) => {
+                let RacingConfig { from, partner, partner_id, .. } = &**config;
                 let named = [("from", from), ("partner", partner), ("partner_id", partner_id)];
                 named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
             }

@@ -107,8 +107,8 @@ impl Reader<'_> {
         };
         let rest = Spanned::new(span, DeValue::Table(table));
         match kind.get_ref().as_str() {
-            Some("json") => self.typed(rest, &["source", name]).map(SourceConfig::Json),
-            Some("racing") => self.typed(rest, &["source", name]).map(SourceConfig::Racing),
+            Some("json") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Json),
+            Some("racing") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Racing),
             Some(other) => {
                 let hint = instead(other, KINDS);
                 let message = format!("unknown kind `{other}` in [source.{name}]: {hint}");

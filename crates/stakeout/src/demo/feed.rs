@@ -89,7 +89,8 @@ impl Feed {
             let id = row.spec.params["event_id"].as_str().unwrap_or_default();
             let print = Fingerprint::of("racing_races", &[id]);
             let record = self.store.records(&row.source, &[print]).await?.pop();
-            let text = |field: &str| record.as_ref().and_then(|r| r.body[field].as_str()).unwrap_or("").to_owned();
+            let text =
+                |field: &str| record.as_ref().and_then(|r| r.body[field].as_str()).unwrap_or("").to_owned();
             races.push(Race {
                 name: text("name"),
                 status: text("status"),

@@ -58,7 +58,10 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
         args.speed,
         server.url("/"),
     ));
-    screen.say(&format!("The database is {}. Ctrl-C ends the demo.", place.directory.join("demo.db").display()));
+    screen.say(&format!(
+        "The database is {}. Ctrl-C ends the demo.",
+        place.directory.join("demo.db").display()
+    ));
     if let Some(listen) = args.listen {
         screen.say(&format!("There is no dashboard in this version, so nothing listens at {listen}."));
     }
@@ -86,7 +89,8 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
 
 /// The racing source, pointed at the simulated upstream.
 fn source(base_url: &str) -> Result<Arc<dyn Source>> {
-    let config = RacingConfig { base_url: base_url.trim_end_matches('/').to_owned(), ..RacingConfig::default() };
+    let config =
+        RacingConfig { base_url: base_url.trim_end_matches('/').to_owned(), ..RacingConfig::default() };
     let identity = Identity {
         from: "demo@example.org".to_owned(),
         partner: "Stakeout".to_owned(),
@@ -112,8 +116,9 @@ impl Place {
 }
 
 fn make(directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory)
-        .with_context(|| format!("cannot make the directory {}: name another with --data", directory.display()))
+    std::fs::create_dir_all(directory).with_context(|| {
+        format!("cannot make the directory {}: name another with --data", directory.display())
+    })
 }
 
 impl Drop for Place {

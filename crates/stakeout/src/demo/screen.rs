@@ -129,14 +129,26 @@ fn told(event: &Event) -> String {
     let name = record["name"].as_str().or(event.data["now"]["name"].as_str()).unwrap_or(&event.subject_key);
     let changes = event.data["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
     let interesting = |field: &str| {
-        matches!(field, "status" | "start_time" | "win_odds" | "hold_percentage" | "is_scratched" | "actual_start")
+        matches!(
+            field,
+            "status" | "start_time" | "win_odds" | "hold_percentage" | "is_scratched" | "actual_start"
+        )
     };
     let moved: Vec<String> = changes
         .iter()
         .filter(|change| change["field"].as_str().is_some_and(interesting))
-        .map(|change| format!("{} {} → {}", change["field"].as_str().unwrap_or(""), plain(&change["old"]), plain(&change["new"])))
+        .map(|change| {
+            format!(
+                "{} {} → {}",
+                change["field"].as_str().unwrap_or(""),
+                plain(&change["old"]),
+                plain(&change["new"])
+            )
+        })
         .collect();
-    format!("{}  {:<25} {name}  {}", &event.at.to_string()[11..19], event.event_type, moved.join(", ")).trim_end().to_owned()
+    format!("{}  {:<25} {name}  {}", &event.at.to_string()[11..19], event.event_type, moved.join(", "))
+        .trim_end()
+        .to_owned()
 }
 
 fn plain(value: &serde_json::Value) -> String {

@@ -1,6 +1,7 @@
 //! A racing day in virtual time.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -11,7 +12,7 @@ use stakeout_core::{Event, Source, Span, Time};
 use stakeout_engine::{Engine, EngineConfig, virtual_runtime};
 use stakeout_sim::nztab::{Body, Day, DayConfig, Faults, Upstream, nz_date, nz_time};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
-use stakeout_store::sqlite::SqliteStore;
+use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::{EventFilter, Store, TargetFilter};
 
 use super::nztab::InProcess;
@@ -30,6 +31,8 @@ pub struct RacingDay {
     pub faults: f64,
     /// The cadence and the rest of the source's configuration.
     pub config: RacingConfig,
+    /// Where to keep the database; in memory, unless given.
+    pub database: Option<PathBuf>,
 }
 
 /// How the polls of one phase went.
@@ -107,7 +110,7 @@ const MOST_REMARKS: usize = 20;
 impl RacingDay {
     /// A day of 96 races with lean bodies and no faults.
     pub fn new(seed: u64) -> RacingDay {
-        RacingDay { seed, races: 96, full_bodies: false, faults: 0.0, config: RacingConfig::default() }
+        RacingDay { seed, races: 96, full_bodies: false, faults: 0.0, config: RacingConfig::default(), database: None }
     }
 
     /// Runs the day: from midnight in New Zealand until every race is over.
@@ -121,7 +124,10 @@ impl RacingDay {
             upstream.set_faults(Faults::each(self.seed, self.faults));
         }
         let start = nz_time(date, 0, 1);
-        let store = Arc::new(SqliteStore::in_memory()?);
+        let store = Arc::new(match &self.database {
+            Some(path) => SqliteStore::open(path, OpenOptions::default())?,
+            None => SqliteStore::in_memory()?,
+        });
         let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
         let (runtime, clock) = virtual_runtime(start)?;
         let mut config =

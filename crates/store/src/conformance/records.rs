@@ -126,10 +126,16 @@ pub async fn a_gap_in_the_upstreams_history_is_marked(backend: &dyn Backend) {
             poll.0.history.iter_mut().for_each(|point| point.oldest_known = forgetful);
             poll
         };
-        let poll = Poll::of(&claim, second).holding(&claim).sees(&claim, &[("x", price)]).with(|p| p.history.clear());
+        let poll = Poll::of(&claim, second)
+            .holding(&claim)
+            .sees(&claim, &[("x", price)])
+            .with(|p| p.history.clear());
         // At second 2 the oldest that the upstream remembers is still the one of second 1.
         let stamped = at(if second == 2 { 1 } else { second });
-        let poll = poll.with(|p| p.now = stamped).remembers("x", price, Stamp::Upstream).with(|p| p.now = at(second));
+        let poll = poll
+            .with(|p| p.now = stamped)
+            .remembers("x", price, Stamp::Upstream)
+            .with(|p| p.now = at(second));
         let poll = oldest(poll);
         world.done(poll.clone()).await;
         claim = after(&claim, &poll);

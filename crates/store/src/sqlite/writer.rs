@@ -217,7 +217,10 @@ impl Writer {
     ) -> Work<Vec<Vec<CommitOutcome>>> {
         self.transaction(durability, |tx| {
             let one_job = |(polls, _): &(Vec<Arc<PollCommit>>, Reply)| {
-                polls.iter().map(|poll| commit::commit_poll(tx, poll, guard)).collect::<Work<Vec<CommitOutcome>>>()
+                polls
+                    .iter()
+                    .map(|poll| commit::commit_poll(tx, poll, guard))
+                    .collect::<Work<Vec<CommitOutcome>>>()
             };
             group.iter().map(one_job).collect()
         })
@@ -225,8 +228,11 @@ impl Writer {
 
     fn commit_group(&mut self, group: Vec<(Vec<Arc<PollCommit>>, Reply)>) {
         let all = || group.iter().flat_map(|(polls, _)| polls);
-        let durability =
-            if all().any(|poll| commit::must_be_synced(poll)) { Durability::Synced } else { Durability::Relaxed };
+        let durability = if all().any(|poll| commit::must_be_synced(poll)) {
+            Durability::Synced
+        } else {
+            Durability::Relaxed
+        };
         self.counters.polls.fetch_add(all().count() as u64, Ordering::Relaxed);
         let result = match self.try_group(durability, &group, Guard::None) {
             Err(Fault::Unguarded) => self.try_group(durability, &group, Guard::Savepoints),

@@ -1,0 +1,202 @@
+//! The first seed's list of tests, as far as it needs the engine and a database. Items 7.1, 7.2, 7.3, 7.5 and 7.6 are
+//! pure and live with the source, in `crates/sources/tests/racing`.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use rusqlite::{Connection, OpenFlags};
+use stakeout::simulate::nztab::InProcess;
+use stakeout::simulate::racing::RacingDay;
+use stakeout_core::{Source, Span, Time};
+use stakeout_engine::{Engine, EngineConfig, EngineError, virtual_runtime};
+use stakeout_sim::nztab::{Day, DayConfig, Fault, Faults, Upstream, nz_date, nz_time};
+use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
+use stakeout_store::sqlite::{OpenOptions, SqliteStore};
+use stakeout_store::{EventFilter, PollOutcome, Store, TargetFilter};
+
+fn read(path: &Path) -> Connection {
+    Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("open for reading")
+}
+
+fn count(conn: &Connection, sql: &str) -> i64 {
+    conn.query_row(sql, [], |row| row.get(0)).unwrap_or_else(|error| panic!("{sql}: {error}"))
+}
+
+fn source(concurrency: Option<u32>) -> Arc<dyn Source> {
+    let mut config = RacingConfig::default();
+    config.limits.concurrency = concurrency;
+    // Without jitter all that is due is due at once.
+    config.limits.jitter = Some(stakeout_sources::written::Duration(Span::ZERO));
+    let identity =
+        Identity { from: "test@example.org".into(), partner: "Test".into(), partner_id: "test".into() };
+    Arc::new(RacingSource::new("nz", &config, identity).expect("a valid source"))
+}
+
+fn day(seed: u64, races: u32) -> (Arc<Upstream>, jiff::civil::Date) {
+    let date = nz_date(Time::parse("2026-01-10T00:00:00Z").expect("a time"));
+    let upstream = Upstream::new([Day::new(&DayConfig::new(seed, date).with_races(races))]);
+    (Arc::new(upstream), date)
+}
+
+#[test]
+fn seed_7_4_database_operations_for_entrants_odds_and_money() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("day.db");
+    let simulated = RacingDay { races: 8, database: Some(path.clone()), ..RacingDay::new(11) };
+    let finished = simulated.run().expect("the day runs");
+    let truth: Vec<_> = finished.upstream.days().iter().flat_map(|day| day.truth()).collect();
+    let conn = read(&path);
+    assert_eq!(count(&conn, "SELECT count(*) FROM races"), truth.len() as i64);
+    let polled: Vec<_> = truth
+        .iter()
+        .filter(|race| finished.asked.iter().any(|asked| asked.path.contains(&format!("/events/{}?", race.id))))
+        .collect();
+    let entrants: usize = polled.iter().map(|race| race.entrants.len()).sum();
+    assert_eq!(count(&conn, "SELECT count(*) FROM entrants"), entrants as i64, "one row each, however often polled");
+    for (sql, what) in [
+        ("SELECT count(*) FROM odds_history WHERE win_odds IS NULL AND place_odds IS NULL", "empty odds rows"),
+        ("SELECT count(*) FROM odds_history o LEFT JOIN entrants e ON e.entrant_id = o.entrant WHERE e.entrant_id IS NULL", "odds without an entrant"),
+        ("SELECT count(*) FROM money_flow_history m LEFT JOIN entrants e ON e.entrant_id = m.entrant WHERE e.entrant_id IS NULL", "money without an entrant"),
+        ("SELECT count(*) FROM entrants e LEFT JOIN races r ON r.race_id = e.race WHERE r.race_id IS NULL", "entrants without a race"),
+        ("SELECT count(*) FROM races r LEFT JOIN meetings m ON m.meeting_id = r.meeting WHERE m.meeting_id IS NULL", "races without a meeting"),
+        // Change-only: no row says what the row before it said.
+        ("SELECT count(*) FROM (SELECT hold_percentage h, bet_percentage b, win_pool_amount w, place_pool_amount p,
+              lag(hold_percentage) OVER o lh, lag(bet_percentage) OVER o lb, lag(win_pool_amount) OVER o lw, lag(place_pool_amount) OVER o lp
+          FROM money_flow_history WINDOW o AS (PARTITION BY entrant ORDER BY timestamp))
+          WHERE h IS lh AND b IS lb AND w IS lw AND p IS lp AND lh IS NOT NULL", "repeated money rows"),
+    ] {
+        assert_eq!(count(&conn, sql), 0, "{what}");
+    }
+    assert!(count(&conn, "SELECT count(*) FROM odds_history") > 100);
+    assert!(count(&conn, "SELECT count(*) FROM money_flow_history") > 100);
+    let final_races = truth.iter().filter(|race| race.final_at.is_some()).count();
+    assert_eq!(count(&conn, "SELECT count(*) FROM races WHERE status = 'Final'"), final_races as i64);
+    assert_eq!(count(&conn, "SELECT count(DISTINCT race) FROM race_results"), final_races as i64);
+}
+
+#[test]
+fn seed_7_7_api_down_and_invalid_data_lose_nothing() {
+    let (upstream, date) = day(21, 8);
+    let start = nz_time(date, 11, 0);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+    let mut config = EngineConfig::new(store.clone(), vec![source(None)], fetch);
+    config.clock = clock.clone();
+    runtime.block_on(async {
+        let engine = Engine::start(config).await.expect("start");
+        clock.sleep_until(start + Span::hours(2)).await;
+        let before = store.stats().await.expect("stats");
+        assert!(before.records > 50, "{before:?}");
+        for fault in [Fault::Unavailable, Fault::Reset, Fault::Truncated, Fault::Empty, Fault::MissingFields] {
+            upstream.set_faults(Faults::none(1).with(fault, 1.0));
+            clock.sleep_until(clock.now() + Span::mins(20)).await;
+            let during = store.stats().await.expect("stats");
+            assert!(during.records >= before.records, "{fault:?}: {} → {} records", before.records, during.records);
+        }
+        let filter = TargetFilter { limit: 1_000, ..TargetFilter::default() };
+        let rows = store.targets(&filter).await.expect("targets");
+        assert!(rows.iter().any(|row| row.last_outcome == Some(PollOutcome::Failed) && row.last_error.is_some()));
+        // The upstream is well again, and so are we.
+        upstream.set_faults(Faults::none(1));
+        clock.sleep_until(start + Span::hours(14)).await;
+        engine.shutdown().await.expect("stop");
+    });
+    let events = runtime.block_on(store.events(0, &EventFilter::default(), 1_000_000)).expect("events");
+    for race in upstream.days().iter().flat_map(|day| day.truth()) {
+        let finals = events.iter().filter(|e| e.subject_key == race.id && e.event_type == "racing.race.final").count();
+        assert!(finals <= 1, "{}: {finals} finals", race.id);
+    }
+}
+
+#[test]
+fn seed_7_7_a_database_error_stops_the_engine_with_a_clear_message() {
+    let (upstream, date) = day(22, 16);
+    let start = nz_time(date, 11, 0);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let dir = tempfile::tempdir().expect("dir");
+    let options = OpenOptions { max_page_count: Some(150), ..OpenOptions::default() };
+    let store = Arc::new(SqliteStore::open(dir.path().join("small.db"), options).expect("open"));
+    let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+    let mut config = EngineConfig::new(store, vec![source(None)], fetch);
+    config.clock = clock.clone();
+    let error = runtime.block_on(async {
+        let engine = Engine::start(config).await.expect("start");
+        let error = tokio::select! {
+            error = engine.stopped() => error,
+            () = clock.sleep_until(start + Span::hours(24)) => panic!("a full disk goes unnoticed"),
+        };
+        let _ = engine.shutdown().await;
+        error
+    });
+    assert!(matches!(&error, EngineError::Store(_)), "{error:?}");
+    assert!(error.to_string().contains("disk is full"), "{error}");
+}
+
+#[test]
+fn seed_7_8_polling_a_race_again_and_again_adds_nothing() {
+    let (upstream, date) = day(31, 8);
+    let first = upstream.days()[0].truth()[0].clone();
+    let start = first.starts[0].1 - Span::mins(50);
+    assert!(start > nz_time(date, 0, 0));
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+    let mut config = EngineConfig::new(store.clone(), vec![source(None)], fetch.clone());
+    config.clock = clock.clone();
+    runtime.block_on(async {
+        let engine = Engine::start(config).await.expect("start");
+        let control = engine.control();
+        clock.sleep_until(start + Span::secs(10)).await;
+        let key = format!("race/{}", first.id);
+        // Time stands still while the test itself looks at the store.
+        let still = clock.busy();
+        let row = store.target("nz", &key).await.expect("read").expect("listed");
+        let polls = row.poll_no;
+        let before = store.stats().await.expect("stats");
+        drop(still);
+        // Several at once, and again, while the upstream still serves the same renewal.
+        for round in 0..5 {
+            for _ in 0..4 {
+                control.poll_now("nz", &key).await.expect("poll now");
+            }
+            clock.sleep_until(start + Span::ms(10_000 + 200 * (round + 1))).await;
+        }
+        let _still = clock.busy();
+        let row = store.target("nz", &key).await.expect("read").expect("listed");
+        assert!(row.poll_no >= polls + 5, "{} polls before, {} after", polls, row.poll_no);
+        let after = store.stats().await.expect("stats");
+        assert_eq!((before.records, before.history, before.events), (after.records, after.history, after.events));
+    });
+}
+
+#[test]
+fn of_twenty_due_races_the_closest_to_its_start_goes_first() {
+    let (upstream, date) = day(41, 200);
+    // In the thick of the day: many races are within their hour, and some are overdue.
+    let start = nz_time(date, 16, 30);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+    let mut config = EngineConfig::new(store, vec![source(Some(1))], fetch.clone());
+    config.clock = clock.clone();
+    runtime.block_on(async {
+        let engine = Engine::start(config).await.expect("start");
+        clock.sleep_until(start + Span::mins(1)).await;
+        engine.shutdown().await.expect("stop");
+    });
+    let truth = upstream.days()[0].truth();
+    let mut order: Vec<i64> = Vec::new();
+    let mut seen: Vec<&str> = Vec::new();
+    let asked = fetch.answered();
+    for asked in &asked {
+        let Some(race) = truth.iter().find(|race| asked.path.contains(&format!("/events/{}?", race.id))) else { continue };
+        if !seen.contains(&race.id.as_str()) {
+            seen.push(&race.id);
+            order.push((race.start_at(start) - start).as_us().max(0));
+        }
+    }
+    assert!(order.len() >= 20, "only {} races were due", order.len());
+    let twenty = &order[..20];
+    assert!(twenty.is_sorted(), "µs to the start, in the order of asking: {twenty:?}");
+}
