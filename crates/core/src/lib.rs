@@ -11,6 +11,7 @@ pub mod adherence;
 pub mod budget;
 pub mod cadence;
 pub mod compare;
+pub mod derive;
 pub mod event;
 pub mod failure;
 pub mod fingerprint;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::compare::DoubtPolicy;
+use crate::derive::{DeriveEvery, Derived, Holdings};
 use crate::judge::{Draft, Judgement};
 use crate::{Facts, Failure, Kind, Observation, Plan, Rule, Span, TargetSpec, Time};
 
@@ -226,6 +227,16 @@ pub trait Source: Send + Sync + 'static {
 
     /// How often to look at this target, as things stand.
     fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan;
+
+    /// How often to look at everything the source holds, besides after changes; `None` when nothing follows from it.
+    fn derives(&self) -> Option<DeriveEvery> {
+        None
+    }
+
+    /// What follows from everything the source holds.
+    fn derive(&self, _holdings: &Holdings<'_>) -> Derived {
+        Derived::default()
+    }
 
     /// This source with live settings applied over its configuration, or why one of them is refused. The names are
     /// those under `source.NAME.`; [`Limits::apply`] knows the common ones.

@@ -80,6 +80,8 @@ pub(crate) struct Dispatcher {
     barriers: Vec<(Time, oneshot::Sender<Option<Time>>)>,
     /// The last time the claimer looked and found nothing more.
     looked: Time,
+    /// The last time a poll came back.
+    landed: Time,
     next_renewal: Time,
 }
 
@@ -104,6 +106,7 @@ impl Dispatcher {
             polled: HashSet::new(),
             barriers: Vec::new(),
             looked: Time(i64::MIN),
+            landed: Time(i64::MIN),
             next_renewal: now + RENEW_EVERY,
         }
     }
@@ -259,6 +262,8 @@ impl Dispatcher {
             }
         };
         if self.mode == Mode::Pass {
+            self.landed = self.shared.clock.now();
+            self.shared.look.notify_one();
             self.polled.insert(target);
         }
         for touched in &report.touched {
@@ -373,7 +378,12 @@ impl Dispatcher {
         let earliest_fire = self.timer.peek().map(|Reverse((fire, _))| *fire);
         let earliest = [in_flight, ready, earliest_fire].into_iter().flatten().min();
         let looked = self.looked;
-        let reached = |asked: Time| looked >= asked && earliest.is_none_or(|due| due > asked);
+        let (mode, landed) = (self.mode, self.landed);
+        let reached = |asked: Time| match mode {
+            // What a poll brought to light belongs to the pass, too.
+            Mode::Pass => earliest.is_none() && looked >= asked.max(landed),
+            Mode::Service => looked >= asked && earliest.is_none_or(|due| due > asked),
+        };
         for (asked, answer) in std::mem::take(&mut self.barriers) {
             if reached(asked) {
                 let _ = answer.send(earliest_fire);

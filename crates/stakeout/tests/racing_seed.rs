@@ -49,10 +49,16 @@ fn seed_7_4_database_operations_for_entrants_odds_and_money() {
     assert_eq!(count(&conn, "SELECT count(*) FROM races"), truth.len() as i64);
     let polled: Vec<_> = truth
         .iter()
-        .filter(|race| finished.asked.iter().any(|asked| asked.path.contains(&format!("/events/{}?", race.id))))
+        .filter(|race| {
+            finished.asked.iter().any(|asked| asked.path.contains(&format!("/events/{}?", race.id)))
+        })
         .collect();
     let entrants: usize = polled.iter().map(|race| race.entrants.len()).sum();
-    assert_eq!(count(&conn, "SELECT count(*) FROM entrants"), entrants as i64, "one row each, however often polled");
+    assert_eq!(
+        count(&conn, "SELECT count(*) FROM entrants"),
+        entrants as i64,
+        "one row each, however often polled"
+    );
     for (sql, what) in [
         ("SELECT count(*) FROM odds_history WHERE win_odds IS NULL AND place_odds IS NULL", "empty odds rows"),
         ("SELECT count(*) FROM odds_history o LEFT JOIN entrants e ON e.entrant_id = o.entrant WHERE e.entrant_id IS NULL", "odds without an entrant"),
@@ -88,15 +94,23 @@ fn seed_7_7_api_down_and_invalid_data_lose_nothing() {
         clock.sleep_until(start + Span::hours(2)).await;
         let before = store.stats().await.expect("stats");
         assert!(before.records > 50, "{before:?}");
-        for fault in [Fault::Unavailable, Fault::Reset, Fault::Truncated, Fault::Empty, Fault::MissingFields] {
+        for fault in [Fault::Unavailable, Fault::Reset, Fault::Truncated, Fault::Empty, Fault::MissingFields]
+        {
             upstream.set_faults(Faults::none(1).with(fault, 1.0));
             clock.sleep_until(clock.now() + Span::mins(20)).await;
             let during = store.stats().await.expect("stats");
-            assert!(during.records >= before.records, "{fault:?}: {} → {} records", before.records, during.records);
+            assert!(
+                during.records >= before.records,
+                "{fault:?}: {} → {} records",
+                before.records,
+                during.records
+            );
         }
         let filter = TargetFilter { limit: 1_000, ..TargetFilter::default() };
         let rows = store.targets(&filter).await.expect("targets");
-        assert!(rows.iter().any(|row| row.last_outcome == Some(PollOutcome::Failed) && row.last_error.is_some()));
+        assert!(
+            rows.iter().any(|row| row.last_outcome == Some(PollOutcome::Failed) && row.last_error.is_some())
+        );
         // The upstream is well again, and so are we.
         upstream.set_faults(Faults::none(1));
         clock.sleep_until(start + Span::hours(14)).await;
@@ -104,7 +118,8 @@ fn seed_7_7_api_down_and_invalid_data_lose_nothing() {
     });
     let events = runtime.block_on(store.events(0, &EventFilter::default(), 1_000_000)).expect("events");
     for race in upstream.days().iter().flat_map(|day| day.truth()) {
-        let finals = events.iter().filter(|e| e.subject_key == race.id && e.event_type == "racing.race.final").count();
+        let finals =
+            events.iter().filter(|e| e.subject_key == race.id && e.event_type == "racing.race.final").count();
         assert!(finals <= 1, "{}: {finals} finals", race.id);
     }
 }
@@ -166,7 +181,10 @@ fn seed_7_8_polling_a_race_again_and_again_adds_nothing() {
         let row = store.target("nz", &key).await.expect("read").expect("listed");
         assert!(row.poll_no >= polls + 5, "{} polls before, {} after", polls, row.poll_no);
         let after = store.stats().await.expect("stats");
-        assert_eq!((before.records, before.history, before.events), (after.records, after.history, after.events));
+        assert_eq!(
+            (before.records, before.history, before.events),
+            (after.records, after.history, after.events)
+        );
     });
 }
 
@@ -190,7 +208,10 @@ fn of_twenty_due_races_the_closest_to_its_start_goes_first() {
     let mut seen: Vec<&str> = Vec::new();
     let asked = fetch.answered();
     for asked in &asked {
-        let Some(race) = truth.iter().find(|race| asked.path.contains(&format!("/events/{}?", race.id))) else { continue };
+        let Some(race) = truth.iter().find(|race| asked.path.contains(&format!("/events/{}?", race.id)))
+        else {
+            continue;
+        };
         if !seen.contains(&race.id.as_str()) {
             seen.push(&race.id);
             order.push((race.start_at(start) - start).as_us().max(0));

@@ -110,7 +110,14 @@ const MOST_REMARKS: usize = 20;
 impl RacingDay {
     /// A day of 96 races with lean bodies and no faults.
     pub fn new(seed: u64) -> RacingDay {
-        RacingDay { seed, races: 96, full_bodies: false, faults: 0.0, config: RacingConfig::default(), database: None }
+        RacingDay {
+            seed,
+            races: 96,
+            full_bodies: false,
+            faults: 0.0,
+            config: RacingConfig::default(),
+            database: None,
+        }
     }
 
     /// Runs the day: from midnight in New Zealand until every race is over.

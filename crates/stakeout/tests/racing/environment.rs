@@ -33,7 +33,7 @@ fn check_looks_at_the_catalogue() {
 }
 
 #[test]
-#[ignore = "a pass does not yet wait for all that it started"]
+
 fn a_pass_over_a_day_says_what_it_did() {
     let world = World::new();
     let report: Json = serde_json::from_str(&stdout(&world.stakeout("poll --json", &WHO))).expect("a report");
@@ -50,7 +50,7 @@ fn a_pass_over_a_day_says_what_it_did() {
 }
 
 #[test]
-#[ignore = "a start of the process does not yet know the start times of races that were never polled"]
+
 fn a_new_start_of_the_process_polls_no_race_before_its_hour() {
     let world = World::polled();
     let targets = stdout(&world.stakeout("targets --json", &WHO));

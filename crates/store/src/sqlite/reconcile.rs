@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use rusqlite::{Connection, OptionalExtension, named_params, params};
-use stakeout_core::Time;
+use stakeout_core::{TargetSpec, Time};
 
 use super::claim::source_id;
 use super::commit::TargetNow;
@@ -152,8 +152,19 @@ fn upsert(tx: &mut Tx<'_>, source_id: i64, lister: Option<i64>, wanted: &Wanted)
     if existing.start == spec.start {
         return Ok(Upsert::Updated);
     }
+    // The listing knows better than the last poll until there is another one.
+    tx.conn
+        .prepare_cached("UPDATE targets SET state = json_set(state, '$.facts.start', ?2) WHERE id = ?1")?
+        .execute(params![existing.id, spec.start.map(|start| start.to_string())])?;
     reschedule(tx.conn, existing.id, &wanted.schedule)?;
     Ok(Upsert::Replanned(existing.id))
+}
+
+/// What is known of a target before its first poll: what its listing says.
+fn first_state(spec: &TargetSpec) -> TargetState {
+    let mut state = TargetState::default();
+    state.facts.start = spec.start;
+    state
 }
 
 fn create(
@@ -188,7 +199,7 @@ fn create(
             ":phase": schedule.phase,
             ":reason": schedule.reason,
             ":slack": schedule.slack.as_us(),
-            ":state": serde_json::to_string(&TargetState::default())?,
+            ":state": serde_json::to_string(&first_state(spec))?,
         })?;
     Ok(tx.conn.last_insert_rowid())
 }
