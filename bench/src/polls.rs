@@ -85,6 +85,7 @@ pub(crate) fn changed(claim: &Claim, now: Time, value: u64) -> PollCommit {
         body: body.clone(),
         seen: now,
         added: value == 0,
+        base: stakeout_store::Base::Anything,
     };
     let history = HistoryWrite {
         fingerprint,

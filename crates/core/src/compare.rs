@@ -1,7 +1,8 @@
 //! What changed since the last good poll: a merge of two sorted lists, with doubt where an answer is too bad to be true.
 //!
 //! **Invariants:** records are removed only where the observation proves their absence; a mass removal counts only
-//! when a second answer agrees; a change of meaning is a new baseline and never an event.
+//! when a second answer agrees, whether there are events or not; a change of meaning is a new baseline and never an
+//! event. What went with a confirmed mass removal may come back untold ([`Memory::cleared`]).
 
 use std::collections::BTreeSet;
 
@@ -41,6 +42,9 @@ pub struct Memory {
     /// An answer that waits for a second one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub doubt: Option<Doubt>,
+    /// When a confirmed mass removal was answered: a record that went then may return without being told.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cleared: Option<Time>,
 }
 
 /// A doubted answer.
@@ -67,6 +71,8 @@ pub struct Basis<'a> {
     pub refresh: Span,
     /// When the poll was sent.
     pub sent: Time,
+    /// When its answer was whole.
+    pub ended: Time,
 }
 
 /// How the answer compares with what was known.
@@ -149,25 +155,25 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let same_meaning = basis.memory.meaning == Some(basis.meaning) && !basis.memory.rebaseline;
 
     let mut memory = basis.memory.clone();
-    if same_meaning {
-        match doubt(basis, observation, &merged.removed) {
-            Trust::Plain => memory.doubt = None,
-            Trust::Confirmed => {
-                memory.doubt = None;
-                memory.rebaseline = true;
-            }
-            Trust::Doubted(why) => {
-                memory.doubt = Some(why);
-                return Comparison { duplicates, ..Comparison::nothing(Verdict::Doubted, memory) };
-            }
+    match doubt(basis, observation, &merged.removed) {
+        Trust::Plain => {}
+        Trust::Confirmed => memory.cleared = Some(basis.ended),
+        Trust::Doubted(why) => {
+            memory.doubt = Some(why);
+            return Comparison { duplicates, ..Comparison::nothing(Verdict::Doubted, memory) };
         }
-    } else if complete {
-        if items.is_empty() && basis.policy.confirm_empty_baseline && !confirms_emptiness(basis) {
-            let at = basis.memory.doubt.as_ref().map_or(basis.sent, |d| d.at);
-            memory.doubt = Some(Doubt { at, kept: vec![] });
-            return Comparison::nothing(Verdict::Doubted, memory);
-        }
-        memory = Memory { version: memory.version, meaning: Some(basis.meaning), ..Memory::default() };
+    }
+    let unsure = !same_meaning && complete && items.is_empty() && basis.policy.confirm_empty_baseline;
+    if unsure && !confirms_emptiness(basis) {
+        let at = basis.memory.doubt.as_ref().map_or(basis.sent, |d| d.at);
+        memory.doubt = Some(Doubt { at, kept: vec![] });
+        return Comparison::nothing(Verdict::Doubted, memory);
+    }
+    if same_meaning || complete {
+        memory.doubt = None;
+    }
+    if complete {
+        (memory.meaning, memory.rebaseline) = (Some(basis.meaning), false);
     }
 
     let differs = !(merged.added.is_empty() && merged.changed.is_empty() && merged.removed.is_empty());

@@ -171,7 +171,7 @@ impl Record {
         Cow::Owned(record)
     }
 
-    /// The hash of the tracked fields and of the upstream's own history points.
+    /// The hash of the tracked fields, of where the record belongs, and of the upstream's own history points.
     pub fn content(&self) -> ContentHash {
         let mut hasher = ContentHasher::new();
         for (field, value) in self.kind.fields.iter().zip(&self.values) {
@@ -180,6 +180,11 @@ impl Record {
                 hasher.text(&field.name);
                 hasher.value(value);
             }
+        }
+        // Where it belongs is part of what it is.
+        hasher.value(&Value::from(self.ends));
+        for print in [Some(self.group), self.parent] {
+            hasher.text(&print.map(|print| print.to_string()).unwrap_or_default());
         }
         for point in &self.points {
             hasher.text(&point.stream);

@@ -17,6 +17,9 @@ use crate::shared::Shared;
 
 /// The longest time between two looks.
 const LOOK_EVERY: Span = Span::secs(1);
+/// The shortest: what comes within reach is still two seconds away, and a held row comes within reach before it can be
+/// taken.
+const SHORTEST_WAIT: Span = Span::ms(50);
 /// The most targets taken at once.
 const BATCH: u32 = 500;
 
@@ -72,7 +75,7 @@ async fn next_look(shared: &Shared, sources: &[String]) -> Time {
     let now = shared.clock.now();
     let latest = if shared.clock.is_virtual() { now + Span::hours(1) } else { now + LOOK_EVERY };
     match shared.store.next_wake(sources).await {
-        Ok(Some(wake)) => (wake - shared.ahead).clamp(now + Span::ms(1), latest),
+        Ok(Some(wake)) => (wake - shared.ahead).clamp(now + SHORTEST_WAIT, latest),
         Ok(None) => latest,
         Err(error) => {
             shared.store_failed(&error);

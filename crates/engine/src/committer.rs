@@ -58,11 +58,13 @@ async fn run(store: Arc<dyn Store>, clock: Clock, fatal: Fatal, mut waiting: mps
     while let Some(first) = waiting.recv().await {
         let mut batch = vec![first];
         clock.quiescence().await;
-        gather(&mut batch, &mut waiting);
+        // In virtual time all that happened at this instant is one batch, so that its order is fixed.
+        let most = if clock.is_virtual() { usize::MAX } else { MAX_BATCH };
+        gather(&mut batch, &mut waiting, most);
         if !clock.is_virtual() && batch.iter().all(|w| w.poll.is_schedule_only()) {
             // Nobody waits for a schedule: a moment later there is company, and one transaction for all of it.
             tokio::time::sleep(COMPANY).await;
-            gather(&mut batch, &mut waiting);
+            gather(&mut batch, &mut waiting, most);
         }
         if clock.is_virtual() {
             batch.sort_by_key(|w| (w.due, w.poll.target));
@@ -73,8 +75,8 @@ async fn run(store: Arc<dyn Store>, clock: Clock, fatal: Fatal, mut waiting: mps
     }
 }
 
-fn gather(batch: &mut Vec<Waiting>, waiting: &mut mpsc::Receiver<Waiting>) {
-    while batch.len() < MAX_BATCH
+fn gather(batch: &mut Vec<Waiting>, waiting: &mut mpsc::Receiver<Waiting>, most: usize) {
+    while batch.len() < most
         && let Ok(next) = waiting.try_recv()
     {
         batch.push(next);

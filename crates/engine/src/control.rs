@@ -57,21 +57,22 @@ impl Control {
         let (source, name) =
             key.strip_prefix("source.").and_then(|rest| rest.split_once('.')).ok_or_else(unknown)?;
         let lane = self.shared.lanes.get(source).ok_or_else(unknown)?;
+        let _one_at_a_time = self.shared.settings.lock().await;
         let mut settings = self.settings_of(source).await?;
         match &value {
             Some(value) => settings.insert(name.to_owned(), value.clone()),
             None => settings.remove(name),
         };
-        let configured = lane.source().configured(&settings)?;
+        let configured = lane.configured(&settings)?;
         self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
         lane.reconfigure(configured);
-        let moved = replan::source(&self.shared, source).await?;
+        let moved = replan::source(&self.shared, source, None).await?;
         self.changed(moved).await
     }
 
     /// Computes the due times of all targets anew and lets go of those that moved.
     pub(crate) async fn replan(&self) -> Result<(), EngineError> {
-        let moved = replan::everything(&self.shared).await?;
+        let moved = replan::everything(&self.shared, None).await?;
         self.changed(moved).await
     }
 

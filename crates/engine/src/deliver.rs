@@ -1,4 +1,5 @@
-//! Deliver: hands committed events to sinks, at least once, in order, each with a constant id.
+//! Deliver: hands committed events to sinks, at least once, each with a constant id; in order, but for those that failed
+//! and wait for another try.
 //!
 //! Events and their deliveries commit together, so nothing is lost when the process dies between commit and
 //! delivery; what was delivered but not yet marked is delivered again with the same id.

@@ -10,6 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 use stakeout_core::adherence::{Cause, Timing};
 use stakeout_core::{Source, Span, Time, cadence};
@@ -58,8 +59,16 @@ struct LaneState {
     ready: ReadyQueue,
     /// When the limits let the next one pass, if they hold it back now.
     blocked_until: Option<Time>,
-    /// What held ready polls back last: the rate, or others' slots.
-    held_back_by: Cause,
+    /// What holds ready polls back at the moment: the rate, or answers that are slow to come.
+    held_back_by: Option<Cause>,
+}
+
+/// What is known of a poll in flight.
+struct InFlight {
+    target: TargetId,
+    fence: u64,
+    due: Time,
+    lease_us: Arc<AtomicI64>,
 }
 
 pub(crate) struct Dispatcher {
@@ -73,8 +82,8 @@ pub(crate) struct Dispatcher {
     fires: HashMap<TargetId, Time>,
     lanes: BTreeMap<String, LaneState>,
     polls: JoinSet<Finished>,
-    /// When the poll of a task was due.
-    tasks: HashMap<tokio::task::Id, Time>,
+    /// The polls in flight.
+    tasks: HashMap<tokio::task::Id, InFlight>,
     /// Targets polled in this pass.
     polled: HashSet<TargetId>,
     barriers: Vec<(Time, oneshot::Sender<Option<Time>>)>,
@@ -89,7 +98,7 @@ impl Dispatcher {
     pub(crate) fn new(shared: Arc<Shared>, mode: Mode, messages: mpsc::Receiver<Message>) -> Dispatcher {
         let lane = |name: &String| {
             let ready = ReadyQueue::default();
-            (name.clone(), LaneState { ready, blocked_until: None, held_back_by: Cause::Queue })
+            (name.clone(), LaneState { ready, blocked_until: None, held_back_by: None })
         };
         let lanes = shared.lanes.keys().map(lane).collect();
         let now = shared.clock.now();
@@ -161,8 +170,10 @@ impl Dispatcher {
                 self.looked = self.looked.max(looked);
                 let mut surplus = Vec::new();
                 for claim in claims {
+                    // An older claim of the same target lost its lease: this one takes its place.
+                    self.let_go(claim.target);
                     let again = self.mode == Mode::Pass && self.polled.contains(&claim.target);
-                    if again || self.held.len() >= MAX_HELD || !self.lanes.contains_key(&claim.source) {
+                    if again || self.waiting() >= MAX_HELD || !self.lanes.contains_key(&claim.source) {
                         surplus.push(claim);
                     } else {
                         self.hold(claim, self.shared.clock.now());
@@ -213,7 +224,8 @@ impl Dispatcher {
             let due = due_time(&*self.shared.lanes[&claim.source].source(), &claim).unwrap_or(fire).min(fire);
             let timing = Timing { due, claimed, ready: now, admitted: now, sent: now, limited_by: None };
             let slack = claim.schedule.slack;
-            lane.ready.push(Departure { claim, timing, place: None }, slack);
+            let lease_us = Arc::new(AtomicI64::new(claim.lease_until.us()));
+            lane.ready.push(Departure { claim, timing, place: None, lease_us }, slack);
         }
     }
 
@@ -221,30 +233,38 @@ impl Dispatcher {
     fn release_ready(&mut self, now: Time) {
         for (name, lane) in &mut self.lanes {
             lane.blocked_until = None;
+            if lane.ready.is_empty() {
+                lane.held_back_by = None;
+            }
             let Some(limits) = self.shared.lanes.get(name) else { continue };
             while !lane.ready.is_empty() {
                 if !limits.has_place() {
-                    lane.held_back_by = Cause::Queue;
+                    lane.held_back_by = Some(Cause::UpstreamSlow);
                     break;
                 }
                 if let Err(later) = limits.admit(now) {
                     lane.blocked_until = Some(later);
-                    lane.held_back_by = Cause::RateLimit;
+                    lane.held_back_by = Some(Cause::RateLimit);
                     break;
                 }
                 let Some(mut departure) = lane.ready.pop() else { break };
                 let waited = now - departure.timing.ready;
                 departure.timing.admitted = now;
-                departure.timing.limited_by = (waited > Span::ms(1)).then_some(lane.held_back_by);
+                departure.timing.limited_by = lane.held_back_by.filter(|_| waited > Span::ms(1));
                 departure.place = Some(limits.take_place());
                 let shared = Arc::clone(&self.shared);
                 let source = name.clone();
-                let due = departure.timing.due;
+                let in_flight = InFlight {
+                    target: departure.claim.target,
+                    fence: departure.claim.fence,
+                    due: departure.timing.due,
+                    lease_us: Arc::clone(&departure.lease_us),
+                };
                 let task = self.polls.spawn(async move {
                     let lane = shared.lanes.get(&source).expect("exists, because lanes are never removed");
                     poll(&shared, lane, departure).await
                 });
-                self.tasks.insert(task.id(), due);
+                self.tasks.insert(task.id(), in_flight);
             }
         }
     }
@@ -273,13 +293,18 @@ impl Dispatcher {
         }
         self.shared.stats.record(&report);
         if let Some(claim) = kept {
-            if self.held.len() < MAX_HELD && self.mode == Mode::Service {
+            if self.waiting() < MAX_HELD && self.mode == Mode::Service {
                 let now = self.shared.clock.now();
                 self.hold(claim, now);
             } else {
                 self.give_back_later(vec![claim]);
             }
         }
+    }
+
+    /// Targets in the timer and in the ready queues.
+    fn waiting(&self) -> usize {
+        self.held.len() + self.lanes.values().map(|lane| lane.ready.len()).sum::<usize>()
     }
 
     /// Takes a held target out of the timer or the ready queue.
@@ -326,30 +351,40 @@ impl Dispatcher {
         }
         self.next_renewal = now + RENEW_EVERY;
         let soon = now + self.shared.lease.over(2);
-        let expiring: Vec<(TargetId, u64)> = self
-            .held
-            .values()
-            .filter(|(claim, _)| claim.lease_until < soon)
-            .map(|(claim, _)| (claim.target, claim.fence))
-            .collect();
+        let mut expiring: Vec<(TargetId, u64)> = Vec::new();
+        let held = self.held.values().filter(|(claim, _)| claim.lease_until < soon);
+        expiring.extend(held.map(|(claim, _)| (claim.target, claim.fence)));
+        // What waits for its turn, or for the upstream, is ours as much as what waits for its time.
+        let soon_us = soon.us();
+        let ready = self.lanes.values().flat_map(|lane| lane.ready.iter());
+        let ready = ready.filter(|departure| departure.lease_us.load(Ordering::Acquire) < soon_us);
+        expiring.extend(ready.map(|departure| (departure.claim.target, departure.claim.fence)));
+        let in_flight = self.tasks.values().filter(|poll| poll.lease_us.load(Ordering::Acquire) < soon_us);
+        expiring.extend(in_flight.map(|poll| (poll.target, poll.fence)));
         if expiring.is_empty() {
             return;
         }
         let until = now + self.shared.lease;
         let _busy = self.shared.clock.busy();
         match self.shared.store.renew(&expiring, until).await {
-            Ok(lost) => {
-                for (target, _) in expiring {
-                    if let Some((claim, _)) = self.held.get_mut(&target) {
-                        claim.lease_until = until;
-                    }
-                }
-                for target in lost {
-                    self.let_go(target);
-                }
-            }
+            Ok(lost) => self.renewed(&expiring, &lost, until),
             Err(error) => self.shared.store_failed(&error),
         }
+    }
+
+    fn renewed(&mut self, renewed: &[(TargetId, u64)], lost: &[TargetId], until: Time) {
+        let renewed: HashSet<TargetId> = renewed.iter().map(|(target, _)| *target).collect();
+        for target in lost {
+            self.let_go(*target);
+        }
+        let kept = |target: &TargetId| renewed.contains(target) && !lost.contains(target);
+        for (claim, _) in self.held.values_mut().filter(|(claim, _)| kept(&claim.target)) {
+            claim.lease_until = until;
+        }
+        let ready = self.lanes.values().flat_map(|lane| lane.ready.iter());
+        let ready = ready.filter(|d| kept(&d.claim.target)).map(|d| &d.lease_us);
+        let in_flight = self.tasks.values().filter(|poll| kept(&poll.target)).map(|poll| &poll.lease_us);
+        ready.chain(in_flight).for_each(|lease| lease.store(until.us(), Ordering::Release));
     }
 
     /// After a step of the wall clock, what was computed with the old time is computed anew.
@@ -358,11 +393,15 @@ impl Dispatcher {
         for lane in self.shared.lanes.values() {
             lane.forget_waits();
         }
-        let held: Vec<TargetId> = self.held.keys().copied().collect();
-        let claims: Vec<Claim> = held.into_iter().filter_map(|target| self.let_go(target)).collect();
+        let ready = self.lanes.values_mut().flat_map(|lane| lane.ready.drain().map(|d| d.claim));
+        let mut claims: Vec<Claim> = ready.collect();
+        claims.extend(self.held.drain().map(|(_, (claim, _))| claim));
+        self.fires.clear();
+        self.timer.clear();
         self.give_back(claims).await;
+        self.looked = Time(i64::MIN);
         self.next_renewal = self.shared.clock.now();
-        if let Err(error) = crate::replan::everything(&self.shared).await {
+        if let Err(error) = crate::replan::everything(&self.shared, Some(step)).await {
             self.shared.store_failed(&error);
         }
         self.shared.look.notify_one();
@@ -373,7 +412,7 @@ impl Dispatcher {
         if self.barriers.is_empty() {
             return;
         }
-        let in_flight = self.tasks.values().copied().min();
+        let in_flight = self.tasks.values().map(|poll| poll.due).min();
         let ready = self.lanes.values().filter_map(|lane| lane.ready.earliest_due()).min();
         let earliest_fire = self.timer.peek().map(|Reverse((fire, _))| *fire);
         let earliest = [in_flight, ready, earliest_fire].into_iter().flatten().min();

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use stakeout_core::{SettingRefused, Source, Span};
 use stakeout_store::{Retention, Store, StoreError, Wanted};
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Mutex, Notify, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
@@ -174,6 +174,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         look: Notify::new(),
         next_look_us: AtomicI64::new(i64::MIN),
         freed,
+        settings: Mutex::new(()),
         newest: watch::channel(newest).0,
         polled: watch::channel(0).0,
     });
@@ -220,14 +221,12 @@ async fn lanes(config: &EngineConfig, freed: &Arc<Notify>) -> Result<BTreeMap<St
     for source in &config.sources {
         let name = source.name().to_owned();
         let settings = settings_of(&name, stored.clone());
-        let source = match source.configured(&settings) {
-            Ok(configured) => configured,
-            Err(refused) => {
-                warn!(source = name, %refused, "stored settings are ignored");
-                Arc::clone(source)
-            }
-        };
-        if lanes.insert(name.clone(), Lane::new(source, Arc::clone(freed))).is_some() {
+        let configured = source.configured(&settings).unwrap_or_else(|refused| {
+            warn!(source = name, %refused, "stored settings are ignored");
+            Arc::clone(source)
+        });
+        let lane = Lane::new(Arc::clone(source), configured, Arc::clone(freed));
+        if lanes.insert(name.clone(), lane).is_some() {
             return Err(EngineError::DuplicateSource(name));
         }
     }

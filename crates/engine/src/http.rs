@@ -85,8 +85,15 @@ impl Fetch for HttpFetch {
         let outgoing = outgoing(&client, request, validators, limits.total)?;
         let response = client.execute(outgoing).await.map_err(explain)?;
         let status = response.status();
-        if status == StatusCode::NOT_MODIFIED {
-            return Ok(Answer::NotModified);
+        let conditional = *validators != Validators::default();
+        match status {
+            StatusCode::NOT_MODIFIED if conditional => return Ok(Answer::NotModified),
+            // Not what was asked for: it says nothing about the whole.
+            StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT => {
+                let message = format!("the upstream answered {status} to a request for the whole document");
+                return Err(Failure::malformed(message));
+            }
+            _ => {}
         }
         if !status.is_success() {
             return Err(refused(status, response.headers(), clock.now()));

@@ -1,13 +1,15 @@
 //! A lane: one source with its limits. Everything that asks the upstream goes through its lane.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
+use serde_json::Value as Json;
 use stakeout_core::budget::Item;
 use stakeout_core::cadence::{Adaptive, Seat};
 use stakeout_core::compare;
 use stakeout_core::limit::Limiter;
-use stakeout_core::{Plan, Source, Span, TargetSpec, Time};
+use stakeout_core::{Plan, SettingRefused, Source, Span, TargetSpec, Time};
 use stakeout_store::TargetState;
 use tokio::sync::Notify;
 
@@ -15,6 +17,8 @@ use crate::clock::Clock;
 
 /// One source and what it may be asked.
 pub(crate) struct Lane {
+    /// As the configuration file has it: live settings are always applied to this one.
+    filed: Arc<dyn Source>,
     source: RwLock<Arc<dyn Source>>,
     limiter: Mutex<Limiter>,
     /// Polls that have the upstream's ear at the moment.
@@ -28,10 +32,11 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(source: Arc<dyn Source>, freed: Arc<Notify>) -> Lane {
+    pub(crate) fn new(filed: Arc<dyn Source>, source: Arc<dyn Source>, freed: Arc<Notify>) -> Lane {
         let limiter = Mutex::new(Limiter::new(source.limits()));
         let kinds_meaning = compare::kinds_meaning(source.kinds());
         Lane {
+            filed,
             source: RwLock::new(source),
             limiter,
             in_flight: Arc::default(),
@@ -44,6 +49,14 @@ impl Lane {
     /// The source as its settings are now.
     pub(crate) fn source(&self) -> Arc<dyn Source> {
         Arc::clone(&self.source.read().expect("never poisoned, because nothing panics while it is held"))
+    }
+
+    /// The source with these live settings, and no others.
+    pub(crate) fn configured(
+        &self,
+        settings: &BTreeMap<String, Json>,
+    ) -> Result<Arc<dyn Source>, SettingRefused> {
+        self.filed.configured(settings)
     }
 
     /// What an answer about this target means now.

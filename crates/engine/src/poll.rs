@@ -9,15 +9,18 @@ mod plan;
 mod recall;
 
 use stakeout_core::adherence::Timing;
-use stakeout_core::{PollContext, Source, Time};
+use stakeout_core::{PollContext, Source, Span, Time};
 use stakeout_store::{Claim, PollOutcome};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
 
 pub(crate) use judge::first_look;
 pub(crate) use plan::schedule_of;
 
 use crate::lane::{Lane, Place};
 use crate::shared::Shared;
+
+use self::commit::Landing;
 
 /// A poll that is about to happen: the claim, and how it came to be sent now.
 pub(crate) struct Departure {
@@ -26,6 +29,8 @@ pub(crate) struct Departure {
     pub(crate) timing: Timing,
     /// The place among the source's polls in flight.
     pub(crate) place: Option<Place>,
+    /// Until when the claim holds, in microseconds; the dispatcher renews it while the poll waits or is under way.
+    pub(crate) lease_us: Arc<AtomicI64>,
 }
 
 /// What the dispatcher has to know about a finished poll.
@@ -44,6 +49,7 @@ pub(crate) struct Report {
     pub(crate) source: Arc<str>,
     pub(crate) target: String,
     pub(crate) phase: String,
+    pub(crate) interval: Span,
     pub(crate) outcome: Option<PollOutcome>,
     pub(crate) failure: Option<stakeout_core::Failure>,
     pub(crate) late: bool,
@@ -69,9 +75,15 @@ struct Job<'a> {
     timing: Timing,
     /// What an answer means now.
     meaning: u64,
+    lease_us: &'a AtomicI64,
 }
 
 impl Job<'_> {
+    /// Until when the claim holds.
+    fn lease_until(&self) -> Time {
+        Time(self.lease_us.load(Ordering::Acquire))
+    }
+
     /// Whether the last answer was believed and still means the same: only then "nothing new" can be said without
     /// looking closer.
     fn has_settled(&self) -> bool {
@@ -84,15 +96,18 @@ impl Job<'_> {
     }
 }
 
-/// One poll: fetch, normalize, compare, recall, judge, plan, commit.
+/// How often a poll is judged anew because a shared record changed under its hands.
+const MOST_TRIES: u32 = 5;
+
+/// One poll: fetch, normalize, compare, plan, recall, judge, commit.
 pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> Finished {
-    let Departure { claim, timing, place } = departure;
+    let Departure { claim, timing, place, lease_us } = departure;
     let source = lane.source();
     let meaning = lane.meaning(&claim.spec);
-    let job = Job { shared, lane, source: &*source, claim: &claim, timing, meaning };
+    let job = Job { shared, lane, source: &*source, claim: &claim, timing, meaning, lease_us: &lease_us };
 
     // What does the upstream say? Within the source's limits, the lease and the size allowed.
-    let fetched = fetch::fetch(&job).await;
+    let mut fetched = fetch::fetch(&job).await;
     // The upstream is free for the next one.
     drop(place);
 
@@ -101,18 +116,27 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
 
     // What is different from the last good answer, and may it be believed?
     let compared = compare::compare(&job, &fetched, seen);
-
-    // What did the records that changed look like before? Unchanged polls read nothing.
-    let recalled = recall::recall(&job, &compared).await;
-
-    // What of it is worth keeping in history, and what is worth telling?
-    let judged = judge::judge(&job, &fetched, &compared, recalled);
+    fetched.forget_bodies();
 
     // When to look again, and was this look on time?
     let planned = plan::plan(&job, &fetched, &compared);
 
-    // All of it, or nothing.
-    let (committed, report) = commit::commit(&job, fetched, compared, judged, planned).await;
+    let mut tries = 0;
+    let (committed, report) = loop {
+        // What did the records that changed look like before? Unchanged polls read nothing.
+        let recalled = recall::recall(&job, &compared).await;
+
+        // What of it is worth keeping in history, and what is worth telling?
+        let judged = judge::judge(&job, &fetched, &compared, recalled);
+
+        // All of it, or nothing. Another target may have changed a shared record meanwhile: then once more.
+        tries += 1;
+        match commit::commit(&job, &fetched, &compared, judged, &planned).await {
+            Landing::Conflict if tries < MOST_TRIES => {}
+            Landing::Conflict => break commit::gave_up(&job, &fetched, &compared, &planned),
+            Landing::Settled(committed, report) => break (committed, *report),
+        }
+    };
     let target = claim.target;
     Finished { target, kept: committed.and_then(|committed| committed.kept(claim)), report }
 }

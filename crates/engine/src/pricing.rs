@@ -63,7 +63,7 @@ async fn reprice(shared: &Shared, name: &str) -> Result<Vec<stakeout_store::Targ
     let items = items(shared, name, lane).await?;
     let price = budget::price(&items, requests_per_second);
     debug!(source = name, targets = items.len(), price, "price");
-    if lane.set_price(price) { replan::source(shared, name).await } else { Ok(Vec::new()) }
+    if lane.set_price(price) { replan::source(shared, name, None).await } else { Ok(Vec::new()) }
 }
 
 async fn items(shared: &Shared, name: &str, lane: &Lane) -> Result<Vec<Item>, StoreError> {

@@ -32,6 +32,14 @@ impl ReadyQueue {
         self.0.is_empty()
     }
 
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Departure> {
+        self.0.iter().map(|ready| &ready.departure)
+    }
+
     /// When the longest waiting one was due.
     pub(crate) fn earliest_due(&self) -> Option<Time> {
         self.0.iter().map(|ready| ready.departure.timing.due).min()

@@ -1,7 +1,7 @@
 //! Replanning: new due times for targets whose plan changed without a poll (a setting, a step of the clock).
 
-use stakeout_core::{Last, LastOutcome, Time, cadence};
-use stakeout_store::{Schedule, StoreError, TargetFilter, TargetId, TargetRow};
+use stakeout_core::{Last, LastOutcome, Span, Time, cadence};
+use stakeout_store::{NewPlan, StoreError, TargetFilter, TargetId, TargetRow};
 
 use crate::lane::Lane;
 use crate::poll::schedule_of;
@@ -10,17 +10,22 @@ use crate::shared::Shared;
 /// Targets are read in pages of this size.
 const PAGE: u32 = 1_000;
 
-/// Replans every target of every source whose due time is another now; answers which.
-pub(crate) async fn everything(shared: &Shared) -> Result<Vec<TargetId>, StoreError> {
+/// Replans every target of every source whose due time is another now; answers which. `step` is by how much the clock
+/// was stepped, if that is why.
+pub(crate) async fn everything(shared: &Shared, step: Option<Span>) -> Result<Vec<TargetId>, StoreError> {
     let mut moved = Vec::new();
     for name in shared.source_names() {
-        moved.extend(source(shared, &name).await?);
+        moved.extend(source(shared, &name, step).await?);
     }
     Ok(moved)
 }
 
 /// Replans every target of a source whose due time is another now; answers which.
-pub(crate) async fn source(shared: &Shared, name: &str) -> Result<Vec<TargetId>, StoreError> {
+pub(crate) async fn source(
+    shared: &Shared,
+    name: &str,
+    step: Option<Span>,
+) -> Result<Vec<TargetId>, StoreError> {
     let Some(lane) = shared.lanes.get(name) else { return Ok(Vec::new()) };
     let now = shared.clock.now();
     let mut moved = Vec::new();
@@ -31,30 +36,40 @@ pub(crate) async fn source(shared: &Shared, name: &str) -> Result<Vec<TargetId>,
         let page = shared.store.targets(&filter).await?;
         let Some(last) = page.last() else { return Ok(moved) };
         after = Some(last.id);
-        let plans: Vec<(TargetId, Schedule)> = page
-            .iter()
-            .filter(|row| may_move(row, now))
-            .map(|row| (row.id, new_schedule(lane, row, now), &row.schedule))
-            .filter(|(_, new, old)| (new.due, new.interval) != (old.due, old.interval))
-            .map(|(id, new, _)| (id, new))
-            .collect();
+        let plans: Vec<NewPlan> = page.iter().filter_map(|row| new_plan(lane, row, now, step)).collect();
         if !plans.is_empty() {
             shared.store.replan(&plans).await?;
-            moved.extend(plans.iter().map(|(id, _)| *id));
+            moved.extend(plans.iter().map(|plan| plan.target));
         }
     }
 }
 
-/// What is due already keeps its due time, so that its lateness is not hidden; what backs off goes on doing so.
-fn may_move(row: &TargetRow, now: Time) -> bool {
-    row.schedule.due.is_some_and(|due| due > now) && row.state.last.outcome == LastOutcome::Good
-}
-
-fn new_schedule(lane: &Lane, row: &TargetRow, now: Time) -> Schedule {
+/// The target's new due time, if it is another. What is due already keeps its due time, so that its lateness is not
+/// hidden; what backs off goes on doing so, unless the clock itself moved.
+fn new_plan(lane: &Lane, row: &TargetRow, now: Time, step: Option<Span>) -> Option<NewPlan> {
+    let future = row.schedule.due.is_some_and(|due| due > now);
+    if !future || (row.state.last.outcome != LastOutcome::Good && step.is_none()) {
+        return None;
+    }
     let facts = &row.state.facts;
     let plan = lane.source().plan(&row.spec, facts);
     let seat = lane.seat(&row.spec, &plan, Some(&row.state));
     // A slot in the future is from before the clock was set back: as far as anyone knows, it is now.
-    let last = Last { slot: row.state.last.slot.map(|slot| slot.min(now)), outcome: row.state.last.outcome };
-    schedule_of(cadence::replan(&plan, facts, &last, now, &seat))
+    let slot = row.state.last.slot.map(|slot| slot.min(now));
+    let outcome = match row.state.last.outcome {
+        LastOutcome::Good => LastOutcome::Good,
+        LastOutcome::Failed { failures, not_before } => LastOutcome::Failed {
+            failures,
+            not_before: not_before.map(|time| time + step.unwrap_or(Span::ZERO)),
+        },
+    };
+    let last = Last { slot, outcome };
+    let schedule = schedule_of(cadence::replan(&plan, facts, &last, now, &seat));
+    let moved = (schedule.due, schedule.interval) != (row.schedule.due, row.schedule.interval);
+    moved.then_some(NewPlan {
+        target: row.id,
+        plan_version: row.plan_version,
+        poll_no: row.poll_no,
+        schedule,
+    })
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use stakeout_core::{Span, Time};
 use stakeout_store::{Done, Store, StoreError};
-use tokio::sync::{Notify, watch};
+use tokio::sync::{Mutex, Notify, watch};
 
 use crate::clock::Clock;
 use crate::committer::Committer;
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) next_look_us: AtomicI64,
     /// A source has a free place again.
     pub(crate) freed: Arc<Notify>,
+    /// One setting is changed at a time.
+    pub(crate) settings: Mutex<()>,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
     /// Polls committed since the start, failed ones included.

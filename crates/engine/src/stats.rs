@@ -59,7 +59,7 @@ pub struct PassReport {
     pub history_rows: u64,
     /// Oddities found while normalising.
     pub warnings: u64,
-    /// Which phases were polled how often: `source phase` → polls.
+    /// Which phases were polled how often, with their intervals: `nz T-5m every 15 s` → polls.
     pub phases: BTreeMap<String, u64>,
     /// The failures, up to a hundred.
     pub failures: Vec<FailedPoll>,
@@ -138,7 +138,7 @@ impl Window {
         sum.history_rows += u64::from(report.history_rows);
         sum.warnings += u64::from(report.warnings);
         self.lateness.record(Span(report.lateness_us));
-        let phase = format!("{} {}", report.source, report.phase);
+        let phase = format!("{} {} every {}", report.source, report.phase, report.interval);
         *sum.phases.entry(phase.clone()).or_default() += 1;
         let named = self.chosen.entry(phase).or_default();
         if named.len() < MOST_NAMED && !named.contains(&report.target) {

@@ -11,14 +11,14 @@ use serde_json::{Value, json};
 use stakeout_core::cadence::{Adaptive, Fixed};
 use stakeout_core::judge::Trigger;
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Field, FieldType, Kind, Limits, Observation, Plan, PollContext,
-    Record, Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
+    Exchange, Facts, Failure, FailureClass, Field, FieldType, Fingerprint, Kind, Limits, Observation, Plan,
+    PollContext, Record, Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
 };
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::virtual_time::Busy;
 use stakeout_engine::{Clock, Control, Engine, EngineConfig, Fetch, virtual_runtime};
 use stakeout_store::sqlite::SqliteStore;
-use stakeout_store::{Store, TargetFilter, Validators};
+use stakeout_store::{EventFilter, Store, TargetFilter, Validators};
 
 /// A source whose catalogue lists its documents, and whose documents have one number each.
 #[derive(Clone)]
@@ -35,9 +35,9 @@ impl Library {
             family: "library".into(),
             collection: "documents".into(),
             version: 1,
-            fields: vec![Field::new("number", FieldType::Int)],
+            fields: ["number", "left", "right"].map(|name| Field::new(name, FieldType::Int)).to_vec(),
             streams: vec![],
-            merges: false,
+            merges: true,
         };
         let changed = Trigger::Changed { fields: vec![] };
         let rules = vec![Rule::new("changed", "library.changed", &kind.full_name(), changed)];
@@ -89,13 +89,17 @@ impl Source for Library {
             let targets = keys.into_iter().map(|key| TargetSpec::new(key, "document")).collect();
             return Ok(Observation { targets: Some(targets), ..Observation::complete(vec![]) });
         }
-        let number = body.as_i64().ok_or_else(|| Failure::malformed("no number"))?;
-        Ok(Observation::complete(vec![Record::new(&self.kinds[0], &[&target.key], vec![number.into()])]))
+        let key = target.key.split('/').next().filter(|first| *first == "shared").unwrap_or(&target.key);
+        let field = |name: &str| stakeout_core::Value::from_json(body.get(name).unwrap_or(&Value::Null));
+        let number = body.as_i64().map_or_else(|| field("number"), stakeout_core::Value::from);
+        let values = vec![number, field("left"), field("right")];
+        Ok(Observation::complete(vec![Record::new(&self.kinds[0], &[key], values)]))
     }
     fn plan(&self, target: &TargetSpec, _: &Facts) -> Plan {
         match (target.role.as_str(), self.budget) {
             ("catalogue", _) => Plan::Fixed(Fixed { every: Span::secs(60), eager: true, place: None }),
-            (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false, place: None }),
+            // All in one place, so that they are polled at the same moment.
+            (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false, place: Some(Span::ZERO) }),
             (_, Some(_)) => Plan::Adaptive(Adaptive { min: Span::secs(1), max: Span::mins(10), weight: 1.0 }),
         }
     }
@@ -237,6 +241,49 @@ fn an_unchanged_listing_writes_nothing() {
         assert_eq!((row.state.memory.version, row.poll_no >= 3), (1, true));
         let one = world.store.target("library", "doc/1").await.expect("read").expect("exists");
         assert_eq!(one.plan_version, 0, "nobody touched it");
+    });
+}
+
+#[test]
+fn one_empty_listing_retires_nothing_even_when_a_new_baseline_is_wanted() {
+    let says = |path: &str, now: Time| {
+        let outage = (Span::secs(115)..Span::secs(125)).contains(&(now - START));
+        let listed = if outage { numbered(&[]) } else { numbered(&[0, 1, 2, 3, 4, 5, 6, 7]) };
+        Ok(if path == "catalogue" { listed } else { json!(1) })
+    };
+    in_world(None, says, async |world| {
+        world.at(116).await;
+        world.control.rebaseline("library", "catalogue").await.expect("rebaseline");
+        world.control.poll_now("library", "catalogue").await.expect("poll now");
+        world.at(124).await;
+        assert_eq!(world.keys().await.len(), 8, "during the outage");
+        world.at(300).await;
+        assert_eq!(world.keys().await.len(), 8, "after it");
+    });
+}
+
+#[test]
+fn two_targets_that_see_one_record_change_at_once_tell_it_once_and_lose_nothing() {
+    let says = |path: &str, now: Time| {
+        let (number, own) = if now - START > Span::secs(100) { (2, 20) } else { (1, 10) };
+        Ok(match path {
+            "catalogue" => json!(["shared/left", "shared/right"]),
+            "shared/left" => json!({"number": number, "left": own}),
+            _ => json!({"number": number, "right": own}),
+        })
+    };
+    in_world(None, says, async |world| {
+        world.at(300).await;
+        let print = Fingerprint::of("library_documents", &["shared"]);
+        let record = world.store.records("library", &[print]).await.expect("read").remove(0);
+        assert_eq!(record.body, json!({"number": 2, "left": 20, "right": 20}));
+        let events = world.store.events(0, &EventFilter::default(), 100).await.expect("events");
+        let told = events.iter().filter(|event| {
+            event.data["changes"]
+                .as_array()
+                .is_some_and(|changes| changes.iter().any(|c| c["field"] == "number"))
+        });
+        assert_eq!(told.count(), 1, "{events:?}");
     });
 }
 

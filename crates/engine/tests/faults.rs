@@ -239,6 +239,39 @@ async fn a_mass_removal_waits_for_a_second_answer() {
 }
 
 #[tokio::test]
+async fn what_returns_after_an_outage_is_not_told() {
+    let many: Vec<(String, i64)> = (0..20).map(|n| (format!("i{n}"), n)).collect();
+    let all: Vec<(&str, i64)> = many.iter().map(|(id, n)| (id.as_str(), *n)).collect();
+    let with_news: Vec<(&str, i64)> = all.iter().copied().chain([("new", 1)]).collect();
+    let (full, empty, later) = (items(&all), items(&[]), items(&with_news));
+    let handler = move |seen: &Seen| match seen.n {
+        // Long enough to be believed.
+        3..7 => Act::json(&empty),
+        n if n >= 9 => Act::json(&later),
+        _ => Act::json(&full),
+    };
+    let scene = Scene::start(handler, json!({})).await;
+    scene.polled(11).await;
+    let events = scene.events().await;
+    let added: Vec<&str> =
+        events.iter().filter(|e| e.event_type == "json.added").map(|e| e.subject_key.as_str()).collect();
+    assert_eq!(added, ["new"], "twenty returned untold, one is new");
+    scene.stop().await;
+}
+
+#[tokio::test]
+async fn an_answer_that_was_not_asked_for_is_a_failure() {
+    for status in [304, 206] {
+        let scene = Scene::start(move |_| Act::status(status), json!({})).await;
+        scene.polled(2).await;
+        let row = scene.target().await;
+        assert_eq!(row.last_outcome, Some(PollOutcome::Failed), "{status}");
+        assert_eq!(row.state.memory.meaning, None, "{status}: no baseline came of it");
+        scene.stop().await;
+    }
+}
+
+#[tokio::test]
 async fn nul_and_odd_characters_in_names_are_just_names() {
     let odd = "nul \u{0} quote ' \" backslash \\ emoji 🏇 rtl \u{202e}";
     let handler = move |seen: &Seen| Act::json(&json!({"items": [{"id": odd, "value": seen.n}]}));
@@ -274,6 +307,22 @@ async fn polling_survives_a_step_of_the_clock_in_both_directions() {
         assert_eq!(scene.events().await.len(), 1, "{hours} h: 1 → 2 is told once");
         scene.stop().await;
     }
+}
+
+#[tokio::test]
+async fn a_failing_target_survives_a_clock_set_back() {
+    let clock = stakeout_engine::Clock::system();
+    let stepped = clock.clone();
+    let scene = Scene::start_with(
+        |seen| if seen.n < 5 { Act::status(500) } else { good() },
+        |url| vec![support::json_source("s", support::watching(url, json!({})))],
+        |config| config.clock = clock,
+    )
+    .await;
+    scene.polled(2).await;
+    stepped.step(-Span::hours(1));
+    scene.polled_more(4).await;
+    scene.stop().await;
 }
 
 #[tokio::test]

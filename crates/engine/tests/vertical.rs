@@ -143,6 +143,8 @@ async fn settings_take_effect_at_once_and_bad_ones_are_refused() {
     assert_eq!(scene.target().await.schedule.interval, Span::ms(20), "the old value stays");
     let stored = scene.store.settings().await.expect("settings");
     assert_eq!(stored, [("source.s.every_ms".to_owned(), json!(20))]);
+    scene.control.set_setting("source.s.every_ms", None).await.expect("removed");
+    assert_eq!(scene.target().await.schedule.interval, Span::hours(1), "the file's value is in force again");
     scene.stop().await;
 }
 

@@ -279,3 +279,34 @@ fn rate_and_minimum_gap_hold_exactly() {
     assert!(times.windows(15).all(|some| some[14] - some[0] >= 1_000_000), "ten a second and four at once");
     assert!(times.len() > 1_150, "{} requests: the rate is used", times.len());
 }
+
+#[test]
+fn an_overloaded_source_is_asked_at_its_rate_and_everyone_gets_a_turn() {
+    // 400 targets every 30 s want 13 requests a second; two are allowed. Most wait far longer than a lease.
+    let upstream = InProcess::new(1, 3, Span::hours(10_000), 0);
+    let ids: Vec<String> = (0..400).map(|n| n.to_string()).collect();
+    let limits = json!({"requests_per_second": 2, "burst": 1});
+    let fleet = json!({"url": "http://sim/{id}", "ids": ids, "every": "30s", "limits": limits});
+    let result = simulate(&upstream, vec![json_source("fleet", polling(fleet))], Span::mins(30));
+    let mut times: BTreeMap<&str, u64> = BTreeMap::new();
+    for (_, url) in &result.log {
+        *times.entry(url).or_default() += 1;
+    }
+    assert!((3_590..=3_601).contains(&result.log.len()), "{} requests of 3,600 allowed", result.log.len());
+    let (least, most) = (times.values().min().expect("polls"), times.values().max().expect("polls"));
+    assert!(
+        times.len() == 400 && *least >= 8 && *most <= 10,
+        "{} targets, {least} to {most} polls",
+        times.len()
+    );
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let row = runtime.block_on(result.store.target("fleet", "17")).expect("read").expect("exists");
+    let polls = runtime.block_on(result.store.polls(row.id, 100)).expect("polls");
+    let late = polls.iter().filter_map(|poll| poll.late);
+    assert!(late.clone().count() > 3);
+    assert!(
+        late.clone().all(|cause| cause == stakeout_core::adherence::Cause::RateLimit),
+        "{:?}",
+        late.collect::<Vec<_>>()
+    );
+}

@@ -6,6 +6,7 @@
 //!   true when.
 //! - [`FastServer`] is the benchmark upstream: as little work per request as possible.
 //! - [`nztab`] is the racing upstream: a whole day of meetings from a seed, with the real one's shapes and habits.
+//! - [`fpv`] is the drone racing upstream: an event of rounds and races from a seed or a capture, incidents included.
 //! - [`SplitMix64`] is the seeded randomness of all of them.
 //!
 //! HTTP/1.1 is written by hand here because no server library agrees to send a wrong length, tear a body or reset
@@ -14,6 +15,7 @@
 
 mod act;
 mod fast;
+pub mod fpv;
 mod loopback;
 pub mod nztab;
 mod perform;

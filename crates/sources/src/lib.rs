@@ -6,7 +6,10 @@
 //!
 //! **Invariant: no I/O here.** Bodies come in as bytes, secrets come in resolved, time comes in as an argument.
 
+pub mod fpv;
 pub mod json;
+mod lenient;
+mod odd;
 pub mod racing;
 pub mod written;
 

@@ -221,3 +221,37 @@ fn of_twenty_due_races_the_closest_to_its_start_goes_first() {
     let twenty = &order[..20];
     assert!(twenty.is_sorted(), "µs to the start, in the order of asking: {twenty:?}");
 }
+
+#[test]
+fn every_collection_and_field_that_the_seed_names_can_be_queried() {
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("views.db");
+    let store = SqliteStore::open(&path, OpenOptions::default()).expect("open");
+    let kinds: Vec<_> = source(None).kinds().iter().map(|kind| (**kind).clone()).collect();
+    tokio::runtime::Runtime::new().expect("runtime").block_on(store.ensure_views(&kinds)).expect("views");
+    let conn = read(&path);
+    for (collection, fields) in [
+        ("meetings", "meeting_id"),
+        ("races", "race_id, status, start_time, actual_start, meeting"),
+        (
+            "entrants",
+            "entrant_id, name, runner_number, jockey, trainer_name, win_odds, place_odds, is_scratched, race",
+        ),
+        ("odds_history", "entrant, win_odds, place_odds, timestamp"),
+        ("money_flow_history", "entrant, hold_percentage, timestamp"),
+        ("race_pools", "race"),
+        ("race_results", "race"),
+        ("dividends", "race"),
+    ] {
+        for view in [collection.to_owned(), format!("racing_{collection}")] {
+            assert_eq!(count(&conn, &format!("SELECT count(*) FROM (SELECT {fields} FROM {view})")), 0);
+        }
+    }
+    for (view, fields) in [
+        ("ingest_targets", "interval_ms, priority, next_due_at, enabled, last_status, last_fetched_at"),
+        ("server_settings", "key, value"),
+        ("client_kv", "namespace, key, value"),
+    ] {
+        assert_eq!(count(&conn, &format!("SELECT count(*) FROM (SELECT {fields} FROM {view})")), 0);
+    }
+}

@@ -59,9 +59,9 @@ pub trait Store: Send + Sync + 'static {
     /// Makes a target due now, once.
     async fn poll_now(&self, target: TargetId, now: Time) -> Result<()>;
 
-    /// Gives targets a new due time, because a setting changed; raises their plan version. Rows that are gone are
-    /// passed over.
-    async fn replan(&self, plans: &[(TargetId, Schedule)]) -> Result<()>;
+    /// Gives targets a new due time, because a setting changed; raises their plan version. Rows that are gone, or not
+    /// as they were read, are passed over.
+    async fn replan(&self, plans: &[NewPlan]) -> Result<()>;
 
     /// Forgets a target's baseline: its next complete answer is a new one, without events.
     async fn rebaseline(&self, target: TargetId) -> Result<()>;

@@ -145,6 +145,18 @@ pub struct RecordWrite {
     pub seen: Time,
     /// Whether this target did not hold it before: it becomes one more holder.
     pub added: bool,
+    /// What was stored when this was worked out.
+    pub base: Base,
+}
+
+/// What a record write builds on. If it is another now, somebody else was faster, and the whole poll is a
+/// [`CommitOutcome::Conflict`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Base {
+    /// Nothing in particular.
+    Anything,
+    /// The record as it was recalled; `None` when it was not there.
+    Recalled(Option<ContentHash>),
 }
 
 /// A record that this target no longer holds.
@@ -161,8 +173,8 @@ pub struct Release {
 pub enum Stamp {
     /// The poll that saw it; written only if the record really changed by this commit.
     Observed,
-    /// The upstream; written unless (record, stream, time) is there already. It takes the place of a later row that
-    /// a poll stamped with the same values.
+    /// The upstream; written if it is newer than all it told us of the stream before. It takes the place of a later row
+    /// that a poll stamped with the same values.
     Upstream,
 }
 
@@ -240,6 +252,20 @@ pub struct Replan {
     pub priority: u8,
     /// Whether it has the focus now.
     pub focused: bool,
+}
+
+/// A new due time for a target whose plan changed without a poll; it counts only if nothing happened to the target
+/// since its row was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewPlan {
+    /// The target.
+    pub target: TargetId,
+    /// Its plan version, as read.
+    pub plan_version: u64,
+    /// Its last committed poll, as read.
+    pub poll_no: u64,
+    /// The new due time.
+    pub schedule: Schedule,
 }
 
 /// A published value, written only if it differs.
@@ -421,6 +447,8 @@ pub enum CommitOutcome {
     Stale,
     /// A later poll of the same claim was in already: nothing was written.
     Older,
+    /// A record is another than the poll thinks: nothing was written; recall it and judge again.
+    Conflict,
     /// The store refused this poll alone, for this reason: nothing was written.
     Poisoned(String),
 }

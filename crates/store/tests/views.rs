@@ -155,6 +155,7 @@ async fn filled() -> (TempDir, PathBuf, World) {
         body: body.into(),
         seen: at(1),
         added: true,
+        base: stakeout_store::Base::Anything,
     };
     let stable = record("stable", None, r#"{"name":null,"win":null,"scratched":false}"#);
     let horse = record("r1|7", Some(stable.fingerprint), r#"{"name":"Winx","win":3,"scratched":true}"#);

@@ -71,6 +71,7 @@ impl Watch {
             policy: self.policy,
             refresh: self.refresh,
             sent: self.now,
+            ended: self.now,
         };
         let comparison = compare(&basis, observation);
         if let Some(next) = &comparison.next {
@@ -139,9 +140,20 @@ fn a_mass_removal_is_doubted_until_a_second_answer_agrees() {
     assert_eq!((doubted.verdict, doubted.removed.len(), watch.ids()), (Verdict::Doubted, 0, 10));
     let agreed = watch.poll(&observe(&things(0..2)));
     assert_eq!((agreed.verdict, agreed.removed.len(), watch.ids()), (Verdict::Changed, 8, 2));
-    // The records return: a new baseline, nothing is told.
-    let back = watch.poll(&observe(&held));
-    assert_eq!((back.verdict, back.added.len()), (Verdict::Baseline, 8));
+    // Whoever went then may return untold, however many empty answers come first.
+    assert_eq!(watch.memory.cleared, Some(watch.now));
+    let cleared = watch.memory.cleared;
+    watch.poll(&observe(&things(0..2)));
+    assert_eq!(watch.memory.cleared, cleared);
+}
+
+#[test]
+fn a_baseline_is_doubted_like_any_other_answer() {
+    let mut watch = Watch::holding(&things(0..10));
+    watch.memory.rebaseline = true;
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted);
+    assert_eq!(watch.ids(), 10, "one empty answer takes nothing away, even when a new baseline is wanted");
+    assert_eq!(watch.poll(&observe(&things(0..10))).verdict, Verdict::Baseline);
     assert_eq!(watch.poll(&observe(&things(0..11))).verdict, Verdict::Changed);
 }
 
@@ -207,6 +219,7 @@ fn an_empty_baseline_is_confirmed_where_the_source_asks_for_it() {
 fn a_change_of_meaning_is_a_new_baseline() {
     let mut watch = Watch::holding(&things(0..10));
     watch.meaning = 2;
+    assert_eq!(watch.poll(&observe(&things(8..20))).verdict, Verdict::Doubted);
     let new = watch.poll(&observe(&things(8..20)));
     assert_eq!((new.verdict, new.removed.len()), (Verdict::Baseline, 8));
     assert_eq!(watch.poll(&observe(&things(8..21))).verdict, Verdict::Changed);

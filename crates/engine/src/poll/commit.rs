@@ -22,40 +22,61 @@ const SAMPLE_BYTES: usize = 4_096;
 /// Words about a failure kept in the row.
 const MESSAGE_CHARS: usize = 500;
 
+/// What became of a poll's commit.
+pub(super) enum Landing {
+    /// It is in, or it never happened.
+    Settled(Option<Committed>, Box<Report>),
+    /// A shared record is another than was recalled.
+    Conflict,
+}
+
 pub(super) async fn commit(
     job: &Job<'_>,
-    fetched: Fetched,
-    compared: Compared,
+    fetched: &Fetched,
+    compared: &Compared,
     judged: Result<Judged, StoreError>,
-    planned: Planned,
-) -> (Option<Committed>, Report) {
-    let mut report = report(job, &fetched, &compared, &planned);
+    planned: &Planned,
+) -> Landing {
+    let mut report = report(job, fetched, compared, planned);
     let judged = match judged {
         Ok(judged) => judged,
         Err(error) => {
             job.shared.store_failed(&error);
-            return abandoned(job, report, "its records could not be read");
+            let (committed, report) = abandoned(job, report, "its records could not be read");
+            return Landing::Settled(committed, Box::new(report));
         }
     };
     report.changes = judged.changes;
-    let commit = assemble(job, &fetched, &compared, judged, &planned);
+    let commit = assemble(job, fetched, compared, judged, planned);
     let mut committed = Arc::new(commit);
     let mut outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     if let Some(CommitOutcome::Poisoned(reason)) = &outcome {
         let failure = Failure::new(FailureClass::Store, reason.clone());
         report.outcome = Some(PollOutcome::Failed);
-        committed = Arc::new(poisoned(job, &fetched, &planned, &failure, &committed));
+        committed = Arc::new(poisoned(job, fetched, planned, &failure, &committed));
         report.failure = Some(failure);
         outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     }
-    match outcome {
+    let (committed, report) = match outcome {
         Some(CommitOutcome::Done(done)) => finished(job, report, committed, done),
         Some(CommitOutcome::AlreadyDone) => abandoned(job, report, "it was committed before"),
         Some(CommitOutcome::Stale) => abandoned(job, report, "the claim was lost"),
+        Some(CommitOutcome::Conflict) => return Landing::Conflict,
         Some(CommitOutcome::Older) => abandoned(job, report, "a later poll was committed before"),
         Some(CommitOutcome::Poisoned(reason)) => abandoned(job, report, &reason),
         None => abandoned(job, report, "the store is not available"),
-    }
+    };
+    Landing::Settled(committed, Box::new(report))
+}
+
+/// A shared record changed under our hands again and again; the next poll sees it, too.
+pub(super) fn gave_up(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    compared: &Compared,
+    planned: &Planned,
+) -> (Option<Committed>, Report) {
+    abandoned(job, report(job, fetched, compared, planned), "its records kept changing")
 }
 
 fn assemble(
@@ -138,8 +159,9 @@ fn rate(job: &Job<'_>, compared: &Compared, judged: &Judged, planned: &Planned) 
 fn hold_until(job: &Job<'_>, due: Option<Time>, now: Time) -> Option<Time> {
     let due = due.filter(|due| *due - now <= job.shared.keep)?;
     let lease = job.shared.lease;
-    let enough = job.claim.lease_until - due.max(now) > lease.over(2);
-    Some(if enough { job.claim.lease_until } else { due.max(now) + lease })
+    let until = job.lease_until();
+    let enough = until - due.max(now) > lease.over(2);
+    Some(if enough { until } else { due.max(now) + lease })
 }
 
 /// Only what is notable is logged: coverage of the rest is in the runs.
@@ -183,14 +205,19 @@ fn sample(fetched: &Fetched, compared: &Compared) -> Option<Sample> {
     let failure = compared.failure.as_ref().filter(|failure| failure.class == FailureClass::Malformed)?;
     let exchange = fetched.exchanges.iter().rev().find(|exchange| exchange.result.is_ok())?;
     let response = exchange.result.as_ref().ok()?;
-    let beginning = &response.body[..response.body.len().min(SAMPLE_BYTES)];
-    let text = redact(&String::from_utf8_lossy(beginning), &fetched.exchanges);
+    let text = sample_text(&response.body, fetched);
     Some(Sample {
         at: exchange.ended,
         reason: clip(&failure.message),
         content_type: response.content_type.clone(),
         body: text.into_bytes(),
     })
+}
+
+/// The beginning of a body. Redacted before it is cut: half a secret is no longer recognised as one.
+fn sample_text(body: &[u8], fetched: &Fetched) -> String {
+    let text = redact(&String::from_utf8_lossy(body), &fetched.exchanges);
+    text.chars().take(SAMPLE_BYTES).collect()
 }
 
 /// The store refused this poll alone: what it brought is dropped, and it counts as a failure with backoff.
@@ -213,7 +240,7 @@ fn poisoned(
     let schedule = job.next_after(&claim.state.facts, &last, fetched.ended);
     let body = fetched.exchanges.iter().rev().find_map(|e| e.result.as_ref().ok()).map(|r| r.body.clone());
     let body = body.unwrap_or_default();
-    let body = redact(&String::from_utf8_lossy(&body[..body.len().min(SAMPLE_BYTES)]), &fetched.exchanges);
+    let body = sample_text(&body, fetched);
     let log = PollLog {
         outcome: PollOutcome::Failed,
         changes: 0,
@@ -227,7 +254,8 @@ fn poisoned(
         hold_until: hold_until(job, schedule.due, fetched.ended),
         outcome: PollOutcome::Failed,
         error: Some(clip(&failure.to_string())),
-        state: TargetState { last, run: Some(planned.run.clone()), ..claim.state.clone() },
+        // It proves nothing and closes no gap.
+        state: TargetState { last, ..claim.state.clone() },
         snapshot: None,
         records: Vec::new(),
         releases: Vec::new(),
@@ -325,6 +353,7 @@ fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Plann
         source: Arc::from(job.source.name()),
         target: job.claim.spec.key.clone(),
         phase: job.claim.schedule.phase.clone(),
+        interval: job.claim.schedule.interval,
         outcome: Some(compared.outcome),
         failure: compared.failure.clone(),
         late: planned.account.is_late(),

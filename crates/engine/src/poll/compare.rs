@@ -52,6 +52,7 @@ pub(super) fn compare(job: &Job<'_>, fetched: &Fetched, seen: Seen) -> Compared 
         policy: job.source.doubt(),
         refresh: job.source.limits().refresh,
         sent: fetched.sent,
+        ended: fetched.ended,
     };
     let comparison = stakeout_core::compare::compare(&basis, &observation);
     let complete = observation.coverage == Coverage::Complete;

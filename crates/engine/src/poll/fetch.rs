@@ -1,5 +1,6 @@
 //! Fetch: asks the upstream what the source wants to know.
 
+use bytes::Bytes;
 use stakeout_core::{ContentHash, Exchange, Failure, FailureClass, Method, Request, Span, Time};
 use stakeout_store::Validators;
 
@@ -22,6 +23,22 @@ pub(super) struct Fetched {
     pub(super) requests: u32,
     pub(super) bytes: u64,
     pub(super) max_age: Span,
+}
+
+/// What is kept of a large body once it is understood: enough for a sample.
+const BODY_BYTES: usize = 16 << 10;
+
+impl Fetched {
+    /// Lets go of large bodies: polls may wait for the disk, and there can be thousands of them.
+    pub(super) fn forget_bodies(&mut self) {
+        for exchange in &mut self.exchanges {
+            if let Ok(response) = &mut exchange.result
+                && response.body.len() > BODY_BYTES
+            {
+                response.body = Bytes::copy_from_slice(&response.body[..BODY_BYTES]);
+            }
+        }
+    }
 }
 
 pub(super) async fn fetch(job: &Job<'_>) -> Fetched {
@@ -119,7 +136,7 @@ async fn exchange(job: &Job<'_>, request: Request, alone: bool, fetched: &mut Fe
 /// A request's time limit never exceeds what is left of the lease: whoever takes the target over waits for no ghost.
 fn limits(job: &Job<'_>) -> Option<FetchLimits> {
     let limits = job.source.limits();
-    let left = job.shared.clock.real(job.claim.lease_until - job.shared.clock.now());
+    let left = job.shared.clock.real(job.lease_until() - job.shared.clock.now());
     (!left.is_zero()).then(|| FetchLimits {
         total: limits.timeout.to_std().min(left),
         connect: limits.connect_timeout.to_std(),

@@ -10,7 +10,7 @@ use stakeout_core::{
     EventId, Facts, Fingerprint, Last, Observation, Record, TargetSpec, Time, Value, cadence, history,
 };
 use stakeout_store::{
-    EventWrite, HistoryWrite, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError, Wanted,
+    Base, EventWrite, HistoryWrite, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError, Wanted,
 };
 
 use super::Job;
@@ -103,12 +103,13 @@ fn changes<'a>(
     };
     for added in &news.added {
         keep(fetched, news, added, recalled, true, judged);
-        // New to this target, but another one holds it: to the world it is known, and may have changed.
-        let known = recalled.records.get(&added.fingerprint).is_some_and(|stored| stored.gone.is_none());
-        changes.push(match known {
-            true => Change::Changed { record: added, fields: moved(added) },
-            false => Change::Added(added),
-        });
+        match recalled.records.get(&added.fingerprint).map(|stored| stored.gone) {
+            // New to this target, but another one holds it: to the world it is known, and may have changed.
+            Some(None) => changes.push(Change::Changed { record: added, fields: moved(added) }),
+            // It went with a mass removal and is back: what was most likely an outage is not told.
+            Some(gone) if gone == comparison.memory.cleared => {}
+            Some(Some(_)) | None => changes.push(Change::Added(added)),
+        }
     }
     for changed in &news.changed {
         keep(fetched, news, changed, recalled, false, judged);
@@ -206,6 +207,7 @@ fn keep(
         body: Json::Object(record.body()).to_string(),
         seen: news.seen,
         added,
+        base: Base::Recalled(recalled.records.get(&record.fingerprint).map(|stored| stored.content)),
     });
 }
 

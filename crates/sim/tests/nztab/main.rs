@@ -5,7 +5,6 @@ mod matches;
 mod payloads;
 mod server;
 mod shapes;
-mod speed;
 mod story;
 
 use jiff::civil::Date;

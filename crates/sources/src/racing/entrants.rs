@@ -5,10 +5,10 @@ use std::collections::HashMap;
 use stakeout_core::{Fingerprint, Point, Record, Span, Time, Value};
 
 use super::kinds::{Kinds, ODDS_HISTORY};
-use super::lenient::Leaf;
 use super::money::{Cents, Percent};
-use super::odd::Odd;
 use super::wire::{Flucs, MoneyRow, Runner};
+use crate::lenient::Leaf;
+use crate::odd::Odd;
 
 /// A move stamped later than this after now is a mistake of the upstream, and would hide all later ones.
 const CLOCKS_DIFFER: Span = Span::hours(1);

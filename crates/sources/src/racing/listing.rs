@@ -13,13 +13,13 @@ use stakeout_core::{
 };
 
 use super::kinds::Kinds;
-use super::lenient::Leaf;
 use super::normalize::{known_status, meeting_fingerprint, status_word};
 use super::nz_time::Date;
-use super::odd::Odd;
 use super::plan::{PAGES_MAX, Page, RACE, RACE_PRIORITY, race_key};
 use super::status::Status;
 use super::wire::{Answer, ListedRace, Meeting, MeetingsData};
+use crate::lenient::Leaf;
+use crate::odd::Odd;
 
 /// The note that remembers which races are targets.
 const LISTED: &str = "listed";

@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use stakeout_core::{Coverage, Facts, Failure, Fingerprint, Observation, Record, Scope, Time, Value};
 
 use super::kinds::Kinds;
-use super::lenient::Leaf;
-use super::odd::Odd;
 use super::status::{Status, stage, start_confirmed};
 use super::tote::{self, Parent, Rows};
 use super::wire::{Answer, EventData, Race};
 use super::{entrants, money::Cents};
+use crate::lenient::Leaf;
+use crate::odd::Odd;
 
 /// The note that remembers who had the lowest price.
 pub(super) const FAVOURITE: &str = "favourite";

@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use stakeout_core::{Fingerprint, Record, Value};
 
 use super::kinds::Kinds;
-use super::lenient::Leaf;
 use super::money::Cents;
-use super::odd::Odd;
 use super::wire::{Dividend, Placing, Pool};
+use crate::lenient::Leaf;
+use crate::odd::Odd;
 
 /// Words in the names of products that run over several races: their money is not this race's.
 const MULTI_LEG: [&str; 9] =

@@ -6,7 +6,7 @@
 use serde::de::{Deserialize, Deserializer, MapAccess};
 use stakeout_core::{Failure, FailureClass, Time};
 
-use super::lenient::{Fields, Leaf, List, upstream_object};
+use crate::lenient::{Fields, Leaf, List, upstream_object};
 
 /// How much of the upstream's own words about an error is shown.
 const SHOWN_CHARS: usize = 200;

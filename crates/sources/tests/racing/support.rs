@@ -188,6 +188,7 @@ impl Watch {
             policy: self.source.doubt(),
             refresh: self.source.limits().refresh,
             sent: now,
+            ended: now,
         };
         let comparison = compare(&basis, observation);
         let stage_since = match observation.facts.stage == self.facts.stage {

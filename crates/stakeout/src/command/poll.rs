@@ -59,7 +59,7 @@ fn summary(report: &Json, now: Time) -> String {
         count("failed")
     )];
     let phases = report["phases"].as_object().into_iter().flatten();
-    let phases: Vec<String> = phases.map(|(phase, polls)| format!("{phase} {polls}")).collect();
+    let phases: Vec<String> = phases.map(|(phase, polls)| format!("{phase}: {polls}")).collect();
     if !phases.is_empty() {
         lines.push(format!("by phase: {}", phases.join(", ")));
     }
@@ -91,14 +91,14 @@ mod tests {
     fn the_report_reads_in_a_few_lines() {
         let report = json!({
             "polled": 3, "changed": 1, "unchanged": 1, "failed": 1, "changes": 5,
-            "events": 2, "history_rows": 4, "phases": { "nz T-5m": 2, "nz after": 1 }, "requests": 3, "bytes": 120, "took_ms": 40,
+            "events": 2, "history_rows": 4, "phases": { "nz T-5m every 15 s": 2, "nz after every 5 min": 1 }, "requests": 3, "bytes": 120, "took_ms": 40,
             "failures": [{ "target": "shop/main", "class": "timeout", "message": "no answer within 10 s" }],
             "next_due": "1970-01-01T00:00:12.000Z",
         });
         assert_eq!(
             summary(&report, Time(0)),
             "polled 3 in 40 ms: 1 changed, 1 unchanged, 0 baselines, 0 inconclusive, 1 failed\n\
-             by phase: nz T-5m 2, nz after 1\n\
+             by phase: nz T-5m every 15 s: 2, nz after every 5 min: 1\n\
              5 records updated, 4 history rows, 2 events; 3 requests, 120 bytes\n\
              failed: shop/main timeout: no answer within 10 s\n\
              next due 1970-01-01T00:00:12.000Z (in 12 s)"

@@ -95,21 +95,22 @@ fn board(picture: &Picture) -> String {
     for race in &picture.races {
         let Race { name, status, phase, polls, .. } = race;
         let due = race.due.map_or_else(|| "never again".to_owned(), |due| countdown(due, picture.now));
-        let start = race.start.map_or_else(String::new, |start| to_start(start, picture.now, status));
+        let running = phase == "after" || phase == "over";
+        let start = race.start.map_or_else(String::new, |start| to_start(start, picture.now, running));
         table.row([name.clone(), status.clone(), start, phase.clone(), due, polls.to_string()]);
     }
     table.render()
 }
 
 /// `in 4:05`, `Delayed +1:08` while the start is overdue, the clock time once it is history.
-fn to_start(start: Time, now: Time, status: &str) -> String {
+fn to_start(start: Time, now: Time, running: bool) -> String {
     let away = start - now;
-    if away >= Span::ZERO {
-        format!("in {}", clock(away))
-    } else if status == "Open" || status == "Closed" {
-        format!("Delayed +{}", clock(-away))
-    } else {
+    if running {
         start.to_string().get(11..16).unwrap_or_default().to_owned()
+    } else if away >= Span::ZERO {
+        format!("in {}", clock(away))
+    } else {
+        format!("Delayed +{}", clock(-away))
     }
 }
 
@@ -166,13 +167,13 @@ mod tests {
     #[test]
     fn starts_read_like_a_departure_board() {
         let start = Time::from_secs(10_000);
-        for (seconds, status, text) in [
-            (-245, "Open", "in 4:05"),
-            (-3_725, "Open", "in 1:02:05"),
-            (68, "Open", "Delayed +1:08"),
-            (68, "Interim", "02:46"),
+        for (seconds, running, text) in [
+            (-245, false, "in 4:05"),
+            (-3_725, false, "in 1:02:05"),
+            (68, false, "Delayed +1:08"),
+            (68, true, "02:46"),
         ] {
-            assert_eq!(to_start(start, start + Span::secs(seconds), status), text);
+            assert_eq!(to_start(start, start + Span::secs(seconds), running), text);
         }
     }
 }

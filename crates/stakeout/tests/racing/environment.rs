@@ -33,16 +33,18 @@ fn check_looks_at_the_catalogue() {
 }
 
 #[test]
-
 fn a_pass_over_a_day_says_what_it_did() {
     let world = World::new();
     let report: Json = serde_json::from_str(&stdout(&world.stakeout("poll --json", &WHO))).expect("a report");
     assert_eq!(report["failed"], 0, "{report}");
     // The catalogue's own poll finds the races; those within the hour are due at once.
-    assert_eq!(report["phases"]["nz fixed"], 1, "{report}");
+    assert_eq!(report["phases"]["nz fixed every 30 min"], 1, "{report}");
     let races = |report: &Json| -> u64 {
         let phases = report["phases"].as_object().expect("phases").iter();
-        phases.filter(|(phase, _)| *phase != "nz fixed").filter_map(|(_, polls)| polls.as_u64()).sum()
+        phases
+            .filter(|(phase, _)| *phase != "nz fixed every 30 min")
+            .filter_map(|(_, polls)| polls.as_u64())
+            .sum()
     };
     assert!((7..30).contains(&races(&report)), "{report}");
     assert!(report["history_rows"].as_u64() > Some(50), "{report}");
@@ -50,7 +52,6 @@ fn a_pass_over_a_day_says_what_it_did() {
 }
 
 #[test]
-
 fn a_new_start_of_the_process_polls_no_race_before_its_hour() {
     let world = World::polled();
     let targets = stdout(&world.stakeout("targets --json", &WHO));

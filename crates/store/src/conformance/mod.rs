@@ -64,6 +64,7 @@ macro_rules! conformance_tests {
             records::the_upstreams_row_replaces_the_observed_one,
             records::a_gap_in_the_upstreams_history_is_marked,
             records::a_clock_set_back_does_not_freeze_records,
+            records::a_record_that_changed_meanwhile_is_a_conflict,
             records::observed_history_needs_a_real_change,
             records::history_without_a_record_is_refused,
             events::an_event_exists_once,

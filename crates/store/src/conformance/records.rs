@@ -2,7 +2,7 @@
 
 use super::Backend;
 use super::story::{Poll, SOURCE, STREAM, World, after, at, print};
-use crate::{CommitOutcome, Effect, Stamp};
+use crate::{Base, Claim, CommitOutcome, Effect, Stamp};
 
 /// The life of a record: first seen once, changed when its content is, gone when nobody holds it.
 pub async fn a_record_appears_changes_and_vanishes(backend: &dyn Backend) {
@@ -154,6 +154,29 @@ pub async fn a_clock_set_back_does_not_freeze_records(backend: &dyn Backend) {
     let back = Poll::of(&claim, 5).sees(&claim, &[("x", 2)]).tells(&claim, "price", "x", Effect::Changed);
     assert_eq!(world.done(back).await.events.len(), 1);
     assert_eq!(world.record("x").await.expect("stored").body["price"].as_i64(), Some(2));
+}
+
+/// Two targets see one record change at the same time: the second has to look again at what the first made of it.
+pub async fn a_record_that_changed_meanwhile_is_a_conflict(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b"]).await;
+    let claims = world.claim(0).await;
+    let first = |claim: &Claim| Poll::of(claim, 1).holding(claim).sees(claim, &[("x", 1)]);
+    world.done(first(&claims[0])).await;
+    world.done(first(&claims[1])).await;
+    let base = Base::Recalled(Some(world.record("x").await.expect("stored").content));
+    let second = |n: usize, price: i64| {
+        let claim = after(&claims[n], &first(&claims[n]));
+        let poll =
+            Poll::of(&claim, 2).sees(&claim, &[("x", price)]).tells(&claim, "price", "x", Effect::Changed);
+        poll.with(|p| p.records[0].base = base)
+    };
+    assert_eq!(world.done(second(0, 2)).await.events.len(), 1);
+    assert_eq!(world.commit(second(1, 3)).await, CommitOutcome::Conflict);
+    assert_eq!(
+        world.record("x").await.expect("stored").body["price"].as_i64(),
+        Some(2),
+        "nothing was written"
+    );
 }
 
 /// What a poll stamps itself counts only if the record is another than before.

@@ -210,6 +210,7 @@ impl Poll {
             body: json!({ "price": price }).to_string(),
             seen: self.0.now,
             added: claim.snapshot.get(print(name)).is_none(),
+            base: crate::Base::Anything,
         }
     }
 

@@ -4,7 +4,7 @@ use stakeout_core::TargetSpec;
 
 use super::Backend;
 use super::story::{Poll, SOURCE, World, at, due, wanted};
-use crate::{Reconcile, Reconciled, Replan, Schedule, StoreError, TargetFilter, Wanted};
+use crate::{NewPlan, Reconcile, Reconciled, Replan, Schedule, StoreError, TargetFilter, TargetRow, Wanted};
 
 fn listing(upserts: Vec<Wanted>, retire: &[&str]) -> impl FnOnce(&mut crate::PollCommit) {
     let retire = retire.iter().map(|key| (*key).to_owned()).collect();
@@ -211,9 +211,21 @@ pub async fn replans_from_settings_move_the_due_time(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a", "b"]).await;
     let (a, b) = (world.row("a").await, world.row("b").await);
     world.roots(&["a"]).await;
-    world.store.replan(&[(a.id, due(40)), (b.id, due(40))]).await.expect("replan");
+    let plan = |row: &TargetRow, second: i64| NewPlan {
+        target: row.id,
+        plan_version: row.plan_version,
+        poll_no: row.poll_no,
+        schedule: due(second),
+    };
+    world.store.replan(&[plan(&a, 40), plan(&b, 40)]).await.expect("replan");
     let row = world.row("a").await;
-    assert_eq!((row.schedule, row.plan_version), (due(40), a.plan_version + 1));
+    assert_eq!((&row.schedule, row.plan_version), (&due(40), a.plan_version + 1));
+    world.store.replan(&[plan(&a, 20)]).await.expect("replan");
+    assert_eq!(
+        world.row("a").await.schedule,
+        due(40),
+        "what was read before the last change no longer counts"
+    );
     assert!(world.claim(39).await.is_empty());
     assert_eq!(world.claim_keys(40).await, ["a"]);
 }

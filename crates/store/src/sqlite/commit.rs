@@ -171,7 +171,9 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
     };
     let mut done = Done::default();
     let mut effects = Effects::default();
-    records::write(tx.conn, row.source_id, poll, &mut effects)?;
+    if !records::write(tx.conn, row.source_id, poll, &mut effects)? {
+        return Ok(CommitOutcome::Conflict);
+    }
     done.history_rows = history::write(tx.conn, row.source_id, &poll.history, &effects)?;
     done.events = events::write(tx, &row, poll, &effects)?;
     if let Some(changes) = &poll.reconcile {

@@ -1,33 +1,47 @@
 //! History: one row per real change of a record's stream.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, OptionalExtension, params};
+use stakeout_core::Fingerprint;
 
 use super::fault::{Fault, Work};
 use super::records::Effects;
 use crate::{HistoryWrite, Stamp};
 
 /// Writes history rows, answers how many. What the poll itself stamped counts only if the record really changed by
-/// this commit: of two targets that see one change, the first writes it.
+/// this commit: of two targets that see one change, the first writes it. What the upstream stamped counts only if it is
+/// newer than all it told us before: every answer repeats the latest ones.
 pub(super) fn write(
     conn: &Connection,
     source_id: i64,
     history: &[HistoryWrite],
     effects: &Effects,
 ) -> Work<u32> {
-    let gaps = gaps(conn, source_id, history)?;
+    let mut told: BTreeMap<(Fingerprint, &str), Option<i64>> = BTreeMap::new();
     let mut written = 0;
-    for (n, point) in history.iter().enumerate() {
+    for point in history {
         let happened = effects.get(&point.fingerprint);
         if happened.is_none() && !is_stored(conn, source_id, point)? {
             let print = point.fingerprint;
             return Err(Fault::Poison(format!("history of a record that is not stored: {print}")));
         }
-        let real = happened.is_some_and(|h| h.appeared || h.changed);
-        if point.stamp == Stamp::Observed && !real {
-            continue;
-        }
+        let gap = match point.stamp {
+            Stamp::Observed if happened.is_none_or(|h| !h.appeared && !h.changed) => continue,
+            Stamp::Observed => false,
+            Stamp::Upstream => {
+                let newest = match told.entry((point.fingerprint, &point.stream)) {
+                    Entry::Occupied(known) => *known.get(),
+                    Entry::Vacant(unknown) => *unknown.insert(newest_told(conn, source_id, point)?),
+                };
+                if newest.is_some_and(|newest| point.at.us() <= newest) {
+                    continue;
+                }
+                // The upstream has forgotten older ones, and all it told us before is older still.
+                point.oldest_known
+            }
+        };
         let inserted = conn
             .prepare_cached(
                 "INSERT OR IGNORE INTO history (source_id, fingerprint, stream, at_us, upstream, gap, values_json)
@@ -39,7 +53,7 @@ pub(super) fn write(
                 point.stream,
                 point.at.us(),
                 point.stamp == Stamp::Upstream,
-                gaps.contains(&n),
+                gap,
                 point.values
             ])?;
         if inserted > 0 && point.stamp == Stamp::Upstream {
@@ -50,30 +64,26 @@ pub(super) fn write(
     Ok(written as u32)
 }
 
-/// Which points are newer than everything the upstream told us before, though it says that it has forgotten older ones:
-/// what lies between is lost. Asked before anything is written.
-fn gaps(conn: &Connection, source_id: i64, history: &[HistoryWrite]) -> Work<BTreeSet<usize>> {
-    let mut gaps = BTreeSet::new();
-    for (n, point) in history.iter().enumerate().filter(|(_, point)| point.oldest_known) {
-        let newest: Option<i64> = conn
-            .prepare_cached(
-                "SELECT max(at_us) FROM history
-                 WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream",
-            )?
-            .query_row(params![source_id, point.fingerprint.to_bytes(), point.stream], |row| row.get(0))?;
-        if newest.is_none_or(|newest| newest < point.at.us()) {
-            gaps.insert(n);
-        }
-    }
-    Ok(gaps)
+/// The newest row of the point's stream that the upstream stamped, before this commit.
+fn newest_told(conn: &Connection, source_id: i64, point: &HistoryWrite) -> Work<Option<i64>> {
+    Ok(conn
+        .prepare_cached(
+            "SELECT at_us FROM history
+             WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream
+             ORDER BY at_us DESC LIMIT 1",
+        )?
+        .query_row(params![source_id, point.fingerprint.to_bytes(), point.stream], |row| row.get(0))
+        .optional()?)
 }
 
-/// A row that a poll stamped gives way to the upstream's own row of the same move.
+/// A row that a poll stamped gives way to the upstream's own row of the same move: the very next one, if it says the
+/// same. Later ones are other moves.
 fn replace_observed(conn: &Connection, source_id: i64, point: &HistoryWrite) -> Work<()> {
     conn.prepare_cached(
         "DELETE FROM history
-         WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND at_us > ?4 AND NOT upstream
-             AND values_json = ?5",
+         WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND NOT upstream AND values_json = ?5
+             AND at_us = (SELECT min(at_us) FROM history
+                          WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND at_us > ?4)",
     )?
     .execute(params![
         source_id,

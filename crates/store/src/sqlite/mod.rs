@@ -109,7 +109,8 @@ impl SqliteStore {
         if freed > 0 {
             tracing::info!(freed, "claims of an earlier process are free again");
         }
-        let writer = Some(WriterHandle::start(writer)?);
+        let in_memory = path == Path::new(IN_MEMORY);
+        let writer = Some(if in_memory { WriterHandle::here(writer) } else { WriterHandle::start(writer)? });
         Ok(SqliteStore { readers: None, writer, path: path.to_owned(), counters, lock: None })
     }
 

@@ -10,7 +10,7 @@ use super::commit::TargetNow;
 use super::fault::{Fault, Work};
 use super::writer::Tx;
 use super::{records, rows};
-use crate::{Reconcile, Reconciled, Replan, Schedule, TargetId, TargetState, Wanted};
+use crate::{NewPlan, Reconcile, Reconciled, Replan, Schedule, TargetId, TargetState, Wanted};
 
 /// Replaces a schedule from outside: whoever holds the claim learns of it by the plan version, and the row cannot be
 /// claimed before the lease ends.
@@ -154,7 +154,7 @@ fn upsert(tx: &mut Tx<'_>, source_id: i64, lister: Option<i64>, wanted: &Wanted)
     }
     // The listing knows better than the last poll until there is another one.
     tx.conn
-        .prepare_cached("UPDATE targets SET state = json_set(state, '$.facts.start', ?2) WHERE id = ?1")?
+        .prepare_cached("UPDATE targets SET state = json_set(state, '$.facts.start', ?2) WHERE id = ?1 AND json_valid(state)")?
         .execute(params![existing.id, spec.start.map(|start| start.to_string())])?;
     reschedule(tx.conn, existing.id, &wanted.schedule)?;
     Ok(Upsert::Replanned(existing.id))
@@ -215,6 +215,14 @@ pub(super) fn reschedule(conn: &Connection, id: i64, schedule: &Schedule) -> Wor
         ":id": id,
     })?;
     Ok(())
+}
+
+/// Gives a target a new due time, unless something happened to it since it was read.
+pub(super) fn replan_if_unchanged(conn: &Connection, plan: &NewPlan) -> Work<()> {
+    let mut statement =
+        conn.prepare_cached("SELECT 1 FROM targets WHERE id = ?1 AND plan_version = ?2 AND poll_no = ?3")?;
+    let as_read = params![plan.target.0, plan.plan_version as i64, plan.poll_no as i64];
+    if statement.exists(as_read)? { reschedule(conn, plan.target.0, &plan.schedule) } else { Ok(()) }
 }
 
 /// Changes another target's plan; answers which, if it exists.

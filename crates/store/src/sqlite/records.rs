@@ -7,7 +7,7 @@ use stakeout_core::{ContentHash, Fingerprint, Span, Time};
 
 use super::fault::Work;
 use super::rows;
-use crate::{PollCommit, RecordWrite};
+use crate::{Base, PollCommit, RecordWrite};
 
 /// What a commit did to one record.
 #[derive(Clone, Copy, Debug, Default)]
@@ -34,9 +34,24 @@ struct Stored {
 }
 
 /// Writes the records of a poll and lets go of those it no longer holds.
-pub(super) fn write(conn: &Connection, source_id: i64, poll: &PollCommit, effects: &mut Effects) -> Work<()> {
+/// Answers false, having written nothing, when a record is another than the poll thinks.
+pub(super) fn write(
+    conn: &Connection,
+    source_id: i64,
+    poll: &PollCommit,
+    effects: &mut Effects,
+) -> Work<bool> {
+    let mut found = Vec::with_capacity(poll.records.len());
     for record in &poll.records {
-        let happened = match find(conn, source_id, record.fingerprint)? {
+        let stored = find(conn, source_id, record.fingerprint)?;
+        let now = stored.as_ref().map(|stored| stored.content);
+        if matches!(record.base, Base::Recalled(before) if before != now) {
+            return Ok(false);
+        }
+        found.push(stored);
+    }
+    for (record, stored) in poll.records.iter().zip(found) {
+        let happened = match stored {
             None => insert(conn, source_id, record)?,
             Some(stored) => update(conn, &stored, record, poll.now)?,
         };
@@ -47,7 +62,7 @@ pub(super) fn write(conn: &Connection, source_id: i64, poll: &PollCommit, effect
             effects.entry(release.fingerprint).or_default().vanished = true;
         }
     }
-    Ok(())
+    Ok(true)
 }
 
 fn find(conn: &Connection, source_id: i64, fingerprint: Fingerprint) -> Work<Option<Stored>> {

@@ -11,8 +11,8 @@ use super::SqliteStore;
 use super::writer::{Durability, Job};
 use super::{claim, control, prune, read, reconcile};
 use crate::{
-    Claim, ClaimRequest, CommitOutcome, Delivery, EventFilter, HistoryRow, PollCommit, PollLog, Pruned,
-    Reconciled, Result, Retention, Schedule, Store, StoreError, StoreStats, StoredRecord, TargetFilter,
+    Claim, ClaimRequest, CommitOutcome, Delivery, EventFilter, HistoryRow, NewPlan, PollCommit, PollLog,
+    Pruned, Reconciled, Result, Retention, Store, StoreError, StoreStats, StoredRecord, TargetFilter,
     TargetId, TargetRow, Wanted,
 };
 
@@ -68,10 +68,10 @@ impl Store for SqliteStore {
             .await
     }
 
-    async fn replan(&self, plans: &[(TargetId, Schedule)]) -> Result<()> {
+    async fn replan(&self, plans: &[NewPlan]) -> Result<()> {
         let plans = plans.to_vec();
         self.write("re-plan targets", Durability::Relaxed, move |tx| {
-            plans.iter().try_for_each(|(target, schedule)| reconcile::reschedule(tx.conn, target.0, schedule))
+            plans.iter().try_for_each(|plan| reconcile::replan_if_unchanged(tx.conn, plan))
         })
         .await
     }

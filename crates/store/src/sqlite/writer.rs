@@ -1,11 +1,12 @@
 //! The one thread that writes, and how it makes many polls share one transaction.
 //!
 //! **Group commit:** while a transaction is being written, further commits queue up; the next transaction takes all
-//! of them. Nobody ever waits for company. Each poll is a savepoint of its own, so one that fails harms no other.
+//! of them. Nobody ever waits for company. A poll that is to blame for a fault harms no other: then the group is written
+//! again with a savepoint for each.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use rusqlite::Connection;
@@ -255,14 +256,34 @@ impl Writer {
     }
 }
 
-/// The way to the writing thread.
-#[derive(Debug)]
-pub(super) struct WriterHandle {
-    jobs: Option<mpsc::Sender<Job>>,
-    thread: Option<JoinHandle<()>>,
+/// The way to the writer.
+pub(super) enum WriterHandle {
+    /// On a thread of its own.
+    Thread {
+        /// `None` once it is being closed.
+        jobs: Option<mpsc::Sender<Job>>,
+        /// `None` once it has ended.
+        thread: Option<JoinHandle<()>>,
+    },
+    /// On whichever thread asks: a database in memory never waits for a disk, and a simulated day asks ten thousand
+    /// times.
+    Here(Box<Mutex<Writer>>),
+}
+
+impl std::fmt::Debug for WriterHandle {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            WriterHandle::Thread { .. } => "WriterHandle::Thread",
+            WriterHandle::Here(_) => "WriterHandle::Here",
+        })
+    }
 }
 
 impl WriterHandle {
+    pub(super) fn here(writer: Writer) -> WriterHandle {
+        WriterHandle::Here(Box::new(Mutex::new(writer)))
+    }
+
     pub(super) fn start(writer: Writer) -> Result<WriterHandle> {
         let (jobs, queue) = mpsc::channel(QUEUE);
         let spawned = std::thread::Builder::new().name("store-write".into()).spawn(move || writer.run(queue));
@@ -270,20 +291,33 @@ impl WriterHandle {
             doing: "start the writing thread",
             message: e.to_string(),
         })?;
-        Ok(WriterHandle { jobs: Some(jobs), thread: Some(thread) })
+        Ok(WriterHandle::Thread { jobs: Some(jobs), thread: Some(thread) })
     }
 
     pub(super) async fn send(&self, job: Job) -> Result<()> {
-        let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
-        jobs.send(job).await.map_err(|_| StoreError::Closed)
+        match self {
+            WriterHandle::Thread { jobs, .. } => {
+                let jobs = jobs.as_ref().ok_or(StoreError::Closed)?;
+                jobs.send(job).await.map_err(|_| StoreError::Closed)
+            }
+            WriterHandle::Here(writer) => {
+                let mut writer = writer.lock().unwrap_or_else(PoisonError::into_inner);
+                match job {
+                    Job::Work(work) => work(&mut writer),
+                    Job::Commit { polls, reply } => writer.commit_group(vec![(polls, reply)]),
+                }
+                Ok(())
+            }
+        }
     }
 }
 
 /// Waits for everything that was queued, so that whoever opens the file next finds it.
 impl Drop for WriterHandle {
     fn drop(&mut self) {
-        self.jobs = None;
-        if let Some(thread) = self.thread.take()
+        let WriterHandle::Thread { jobs, thread } = self else { return };
+        *jobs = None;
+        if let Some(thread) = thread.take()
             && thread.join().is_err()
         {
             tracing::error!("the writing thread ended with a panic");

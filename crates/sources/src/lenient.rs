@@ -15,7 +15,7 @@ const SECONDS_MAX: f64 = 1e11;
 
 /// One value of whatever type.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Leaf<'a> {
+pub(crate) enum Leaf<'a> {
     /// Absent or null.
     #[default]
     Null,
@@ -28,12 +28,12 @@ pub(super) enum Leaf<'a> {
 }
 
 impl<'a> Leaf<'a> {
-    pub(super) fn is_null(&self) -> bool {
+    pub(crate) fn is_null(&self) -> bool {
         matches!(self, Leaf::Null)
     }
 
     /// Text without surrounding space, or a number as text; `None` when there is nothing to read.
-    pub(super) fn text(&self) -> Option<Cow<'_, str>> {
+    pub(crate) fn text(&self) -> Option<Cow<'_, str>> {
         match self {
             Leaf::Text(text) => {
                 let text = text.trim();
@@ -51,12 +51,12 @@ impl<'a> Leaf<'a> {
     }
 
     /// The text as a field's value.
-    pub(super) fn text_value(&self) -> Value {
+    pub(crate) fn text_value(&self) -> Value {
         self.text().map(Cow::into_owned).into()
     }
 
     /// A finite number, also when written as text.
-    pub(super) fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         let number = match self {
             Leaf::Int(n) => Some(*n as f64),
             Leaf::Float(n) => Some(*n),
@@ -67,7 +67,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// A whole number, also when written as text or as `5.0`.
-    pub(super) fn int(&self) -> Option<i64> {
+    pub(crate) fn int(&self) -> Option<i64> {
         match self {
             Leaf::Int(n) => Some(*n),
             _ => self.number().filter(|n| n.fract() == 0.0 && n.abs() < 9e15).map(|n| n as i64),
@@ -75,7 +75,7 @@ impl<'a> Leaf<'a> {
     }
 
     /// Yes or no, also as 1 and 0 or as text.
-    pub(super) fn flag(&self) -> Option<bool> {
+    pub(crate) fn flag(&self) -> Option<bool> {
         match self {
             Leaf::Bool(flag) => Some(*flag),
             Leaf::Int(0) => Some(false),
@@ -88,7 +88,7 @@ impl<'a> Leaf<'a> {
 
     /// An instant: RFC 3339, or seconds (milliseconds beyond the year 5138) since 1970; 0 is how the upstream writes
     /// "none".
-    pub(super) fn time(&self) -> Option<Time> {
+    pub(crate) fn time(&self) -> Option<Time> {
         if let Leaf::Text(text) = self
             && let Some(time) = Time::parse(text.trim())
         {
@@ -145,7 +145,7 @@ impl<'de> Deserialize<'de> for Leaf<'de> {
 
 /// A list; `None` when there is none, or something that is no list.
 #[derive(Clone, Debug)]
-pub(super) struct List<T>(pub(super) Option<Vec<T>>);
+pub(crate) struct List<T>(pub(crate) Option<Vec<T>>);
 
 impl<T> Default for List<T> {
     fn default() -> List<T> {
@@ -154,7 +154,7 @@ impl<T> Default for List<T> {
 }
 
 impl<T> List<T> {
-    pub(super) fn items(&self) -> &[T] {
+    pub(crate) fn items(&self) -> &[T] {
         self.0.as_deref().unwrap_or_default()
     }
 }
@@ -184,7 +184,7 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
 }
 
 /// An object whose known fields read themselves; what is no object has none of them.
-pub(super) trait Fields<'de>: Default {
+pub(crate) trait Fields<'de>: Default {
     /// Reads the value of `key` if it is one of the fields; of a key that comes twice the last value counts.
     fn read<A: MapAccess<'de>>(&mut self, key: &[u8], map: &mut A) -> Result<bool, A::Error>;
 
@@ -279,8 +279,8 @@ macro_rules! upstream_object {
     ($(#[$doc:meta])* $name:ident { $( $key:literal => $field:ident : $ty:ty, )* }) => {
         $(#[$doc])*
         #[derive(Clone, Debug, Default)]
-        pub(super) struct $name<'a> {
-            $( pub(super) $field: $ty, )*
+        pub(crate) struct $name<'a> {
+            $( pub(crate) $field: $ty, )*
         }
 
         impl<'a> Fields<'a> for $name<'a> {
@@ -300,7 +300,7 @@ macro_rules! upstream_object {
         }
     };
 }
-pub(super) use upstream_object;
+pub(crate) use upstream_object;
 
 #[cfg(test)]
 mod tests {

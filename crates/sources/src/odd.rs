@@ -6,18 +6,18 @@ use stakeout_core::Warning;
 const SHOWN_CHARS: usize = 80;
 
 #[derive(Debug, Default)]
-pub(super) struct Odd(Vec<(&'static str, usize, String)>);
+pub(crate) struct Odd(Vec<(&'static str, usize, String)>);
 
 impl Odd {
     /// Counts one more of this code; the first one's detail is kept.
-    pub(super) fn add(&mut self, code: &'static str, detail: impl FnOnce() -> String) {
+    pub(crate) fn add(&mut self, code: &'static str, detail: impl FnOnce() -> String) {
         match self.0.iter_mut().find(|(known, ..)| *known == code) {
             Some((_, count, _)) => *count += 1,
             None => self.0.push((code, 1, detail().chars().take(SHOWN_CHARS).collect())),
         }
     }
 
-    pub(super) fn warnings(self) -> Vec<Warning> {
+    pub(crate) fn warnings(self) -> Vec<Warning> {
         let words = |(code, count, first): (&'static str, usize, String)| match count {
             1 => Warning { code, detail: first },
             _ => Warning { code, detail: format!("{count} times, first: {first}") },
