@@ -39,6 +39,8 @@ pub(crate) enum What {
     Memory,
     /// From an upstream's change to a readable event.
     News,
+    /// Racing: an answer, five races, a whole day.
+    Racing,
 }
 
 /// What the programme starts itself as, so that nothing else shares the process.

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --release -p stakeout-bench -- all` prints one table; `bench/README.md` says what its rows mean.
 //!
-//! - [`args`] what can be asked for; [`table`], [`results`] and [`print`] what comes out.
+//! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
 //! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
-//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`] and [`news`] measure.
+//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`] and [`racing`] measure.
 
 mod args;
 mod claim;
@@ -17,6 +17,7 @@ mod news;
 mod polls;
 mod print;
 mod quantile;
+mod racing;
 mod results;
 mod scene;
 mod stamped;
@@ -59,13 +60,14 @@ fn measure(args: &Args) -> anyhow::Result<()> {
     let pace = args.pace();
     let mut table = Table::default();
     type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
-    let measures: [(What, &str, Measure); 6] = [
+    let measures: [(What, &str, Measure); 7] = [
         (What::Lateness, "lateness", lateness::measure),
         (What::Throughput, "polls per second", throughput::measure),
         (What::Commit, "group commit", group_commit::measure),
         (What::Claim, "claim cost", claim::measure),
         (What::Memory, "a million targets", million::measure),
         (What::News, "change to event", news::measure),
+        (What::Racing, "racing", racing::measure),
     ];
     for (what, name, run) in measures {
         if args.what == What::All || args.what == what {

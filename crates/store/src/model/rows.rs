@@ -1,0 +1,176 @@
+//! What is read: rows as people and the engine see them, and which of them.
+
+use serde::Serialize;
+use stakeout_core::{ContentHash, Event, Fingerprint, Span, TargetSpec, Time};
+
+use super::{PollOutcome, Schedule, TargetId, TargetState};
+
+/// What a reconcile did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reconciled {
+    /// Targets created.
+    pub created: u32,
+    /// Targets changed.
+    pub updated: u32,
+    /// Targets removed.
+    pub retired: u32,
+}
+
+/// A target as people see it.
+#[derive(Clone, Debug, Serialize)]
+pub struct TargetRow {
+    /// The row.
+    pub id: TargetId,
+    /// Its source.
+    pub source: String,
+    /// What is polled.
+    pub spec: TargetSpec,
+    /// The commit sequence at its creation.
+    pub incarnation: u64,
+    /// The target whose listing made it; `None` for a root.
+    pub listed_by: Option<TargetId>,
+    /// The user's switch.
+    pub enabled: bool,
+    /// When it is due and why.
+    pub schedule: Schedule,
+    /// Who holds it, and until when.
+    pub owner: Option<String>,
+    /// Until when the claim holds.
+    pub lease_until: Option<Time>,
+    /// The number of the last committed poll.
+    pub poll_no: u64,
+    /// The plan version.
+    pub plan_version: u64,
+    /// How the last poll ended; `None` before the first.
+    pub last_outcome: Option<PollOutcome>,
+    /// When it was committed.
+    pub last_polled: Option<Time>,
+    /// When something last changed.
+    pub last_changed: Option<Time>,
+    /// The last failure in words, until a poll succeeds.
+    pub last_error: Option<String>,
+    /// What it remembers.
+    pub state: TargetState,
+    /// How many records it holds.
+    pub records: u64,
+}
+
+/// Which targets to list.
+#[derive(Clone, Debug, Default)]
+pub struct TargetFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only those that this target's listing made.
+    pub listed_by: Option<TargetId>,
+    /// Only keys that contain this.
+    pub key_contains: Option<String>,
+    /// Continue after this row.
+    pub after: Option<TargetId>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// Which events to list.
+#[derive(Clone, Debug, Default)]
+pub struct EventFilter {
+    /// Only of this source.
+    pub source: Option<String>,
+    /// Only of this type, or of types beginning with it when it ends in `.`.
+    pub event_type: Option<String>,
+    /// Only about this record.
+    pub subject: Option<Fingerprint>,
+    /// Only of this target.
+    pub target: Option<String>,
+}
+
+/// A record as stored.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct StoredRecord {
+    /// The kind's full name.
+    pub kind: String,
+    /// Who.
+    pub fingerprint: Fingerprint,
+    /// The readable key.
+    pub key: String,
+    /// The record it hangs on.
+    pub parent: Option<Fingerprint>,
+    /// Its group.
+    pub group: Fingerprint,
+    /// The hash of its tracked fields.
+    pub content: ContentHash,
+    /// All fields.
+    pub body: serde_json::Value,
+    /// How many targets hold it.
+    pub holders: u32,
+    /// When it was first seen; never overwritten.
+    pub first_seen: Time,
+    /// When it last changed.
+    pub last_changed: Time,
+    /// When the last holder let go; `None` while somebody holds it.
+    pub gone: Option<Time>,
+}
+
+/// A row of history as stored.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct HistoryRow {
+    /// When.
+    pub at: Time,
+    /// The stream.
+    pub stream: String,
+    /// The stream's fields.
+    pub values: serde_json::Value,
+    /// Whether the upstream stamped it.
+    pub upstream: bool,
+    /// Whether moves between this row and the one before are lost.
+    pub gap: bool,
+}
+
+/// An event on its way to a sink.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Delivery {
+    /// The event.
+    pub event: Event,
+    /// How often it was tried before.
+    pub attempts: u32,
+}
+
+/// How long things are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retention {
+    /// Delivered events.
+    pub events: Span,
+    /// History rows.
+    pub history: Span,
+    /// Poll log and finished runs.
+    pub polls: Span,
+    /// Records nobody holds, once their history is gone.
+    pub gone_records: Span,
+}
+
+/// What a pruning step removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pruned {
+    /// Rows removed, all tables.
+    pub rows: u64,
+    /// Whether there is more: call again.
+    pub more: bool,
+}
+
+/// Numbers for people.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct StoreStats {
+    /// Targets.
+    pub targets: u64,
+    /// Records somebody holds.
+    pub records: u64,
+    /// Events in the log.
+    pub events: u64,
+    /// History rows.
+    pub history: u64,
+    /// Bytes on disk.
+    pub bytes: u64,
+    /// The newest sequence number.
+    pub seq: u64,
+    /// The oldest event's sequence number still in the log; `seq + 1` when there is none.
+    pub oldest_seq: u64,
+}
