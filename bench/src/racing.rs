@@ -223,15 +223,14 @@ async fn five_races() -> anyhow::Result<Row> {
     config.clock = clock.clone();
     let engine = Engine::start(config).await?;
     let control = engine.control();
-    control.pass(Span::secs(30)).await?;
-    let races: Vec<String> = store
-        .targets(&stakeout_store::TargetFilter { limit: 1_000, ..Default::default() })
-        .await?
-        .into_iter()
-        .filter(|row| row.spec.role == "race" && row.poll_no > 0 && row.schedule.due.is_some())
-        .map(|row| row.spec.key)
-        .take(RACES)
-        .collect();
+    let mut polled = control.polled();
+    let mut races = Vec::new();
+    while races.len() < RACES && polled.changed().await.is_ok() {
+        let filter = stakeout_store::TargetFilter { limit: 1_000, ..Default::default() };
+        let on = store.targets(&filter).await?.into_iter();
+        let on = on.filter(|row| row.spec.role == "race" && row.poll_no > 0 && row.schedule.due.is_some());
+        races = on.map(|row| row.spec.key).take(RACES).collect::<Vec<String>>();
+    }
     anyhow::ensure!(races.len() == RACES, "only {} races are on", races.len());
     let (mut ours, mut bare) = (Vec::new(), Vec::new());
     for _ in 0..20 {

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 
 use super::fault::from_sqlite;
@@ -48,6 +49,14 @@ pub(super) fn memory() -> Result<Connection> {
     Ok(conn)
 }
 
+/// Statements stay prepared: without this, SQLite plans many of them anew whenever a bound value changes, which costs
+/// more than running them.
+fn keep_plans(conn: &Connection) -> rusqlite::Result<()> {
+    conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    conn.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
+}
+
 /// A connection that only reads.
 pub(super) fn reader(path: &Path) -> Result<Connection> {
     if !path.exists() {
@@ -60,7 +69,7 @@ pub(super) fn reader(path: &Path) -> Result<Connection> {
     if check_identity(&conn, path)? == 0 {
         return Err(StoreError::Missing { path: path.to_owned() });
     }
-    conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    keep_plans(&conn).map_err(say)?;
     Ok(conn)
 }
 
@@ -84,7 +93,7 @@ fn check_identity(conn: &Connection, path: &Path) -> Result<u32> {
 }
 
 fn prepare(conn: &mut Connection, found: u32) -> rusqlite::Result<()> {
-    conn.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
+    keep_plans(conn)?;
     let steps = &MIGRATIONS[(found as usize).min(MIGRATIONS.len())..];
     if steps.is_empty() {
         return Ok(());
