@@ -233,6 +233,28 @@ fn failed_and_doubtful_listings_retire_nothing() {
 }
 
 #[test]
+fn what_a_person_switched_off_stays_off_when_it_is_listed_again() {
+    let says = |path: &str, now: Time| {
+        let dropped = (now - START).as_us() / 60_000_000 == 2;
+        let listed = if dropped { numbered(&[1]) } else { numbered(&[1, 2]) };
+        Ok(if path == "catalogue" { listed } else { json!(1) })
+    };
+    in_world(None, says, async |world| {
+        world.at(50).await;
+        world.control.set_enabled("library", "doc/2", false).await.expect("disable");
+        world.at(179).await;
+        assert_eq!(world.keys().await, ["doc/1"]);
+        world.at(300).await;
+        let back = world.store.target("library", "doc/2").await.expect("read").expect("listed again");
+        assert_eq!((back.enabled, back.poll_no), (false, 0));
+        world.control.set_enabled("library", "doc/2", true).await.expect("enable");
+        world.at(330).await;
+        let on = world.store.target("library", "doc/2").await.expect("read").expect("exists");
+        assert!(on.enabled && on.poll_no > 0);
+    });
+}
+
+#[test]
 fn an_unchanged_listing_writes_nothing() {
     let says = |path: &str, _: Time| Ok(if path == "catalogue" { numbered(&[1, 2]) } else { json!(1) });
     in_world(None, says, async |world| {

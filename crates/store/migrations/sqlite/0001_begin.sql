@@ -175,6 +175,13 @@ CREATE TABLE samples (
     body         BLOB    NOT NULL
 );
 
+-- What a person switched off, by name: it stays off when a listing drops the target and lists it again.
+CREATE TABLE switched_off (
+    source_id INTEGER NOT NULL REFERENCES sources (id),
+    key       TEXT    NOT NULL,
+    PRIMARY KEY (source_id, key)
+) WITHOUT ROWID;
+
 CREATE TABLE settings (
     key        TEXT PRIMARY KEY,
     value      TEXT    NOT NULL,

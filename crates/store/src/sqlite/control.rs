@@ -14,9 +14,16 @@ pub(super) fn set_enabled(tx: &mut Tx<'_>, target: TargetId, enabled: bool, now:
         return Ok(());
     }
     if enabled {
+        let by_name = "DELETE FROM switched_off
+             WHERE (source_id, key) = (SELECT source_id, key FROM targets WHERE id = ?1)";
+        tx.conn.execute(by_name, [target.0])?;
         tx.conn.execute("UPDATE targets SET enabled = 1 WHERE id = ?1", [target.0])?;
         return due_now(tx.conn, target, now, "switched on");
     }
+    tx.conn.execute(
+        "INSERT OR IGNORE INTO switched_off SELECT source_id, key FROM targets WHERE id = ?1",
+        [target.0],
+    )?;
     tx.conn.execute(
         "UPDATE targets SET enabled = 0, wake_us = NULL, plan_version = plan_version + 1 WHERE id = ?1",
         [target.0],

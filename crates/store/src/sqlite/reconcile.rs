@@ -176,12 +176,17 @@ fn create(
 ) -> Work<i64> {
     let incarnation = tx.next_seq();
     let Wanted { spec, schedule } = wanted;
+    let enabled = !tx
+        .conn
+        .prepare_cached("SELECT 1 FROM switched_off WHERE source_id = ?1 AND key = ?2")?
+        .exists(params![source_id, spec.key])?;
     tx.conn
         .prepare_cached(
             "INSERT INTO targets (source_id, key, role, params, priority, meaning, start_us, spec_hash, incarnation,
-                 listed_by, due_us, interval_us, phase, reason, slack_us, wake_us, state)
+                 listed_by, due_us, interval_us, phase, reason, slack_us, wake_us, state, enabled)
              VALUES (:source, :key, :role, :params, :priority, :meaning, :start, :hash, :incarnation,
-                 :lister, :due, :interval, :phase, :reason, :slack, :due, :state)",
+                 :lister, :due, :interval, :phase, :reason, :slack, CASE WHEN :enabled THEN :due END, :state,
+                 :enabled)",
         )?
         .execute(named_params! {
             ":source": source_id,
@@ -200,6 +205,7 @@ fn create(
             ":reason": schedule.reason,
             ":slack": schedule.slack.as_us(),
             ":state": serde_json::to_string(&first_state(spec))?,
+            ":enabled": enabled,
         })?;
     Ok(tx.conn.last_insert_rowid())
 }
