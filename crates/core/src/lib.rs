@@ -34,7 +34,7 @@ pub use judge::Rule;
 pub use observation::{Coverage, Facts, Observation, Scope, Stage, Warning};
 pub use record::{Field, FieldType, Kind, Point, Record, Stream};
 pub use snapshot::{Entry, Snapshot};
-pub use source::{Exchange, Limits, Method, PollContext, Request, Response, SettingRefused, Source};
+pub use source::{Exchange, Limits, Looks, Method, PollContext, Request, Response, SettingRefused, Source};
 pub use target::TargetSpec;
 pub use time::{Span, Time};
 pub use value::Value;

@@ -31,17 +31,25 @@ pub struct Field {
     pub ty: FieldType,
     /// Whether a difference in it is a change. Untracked fields are stored along, never compared.
     pub tracked: bool,
+    /// Whether it follows from other records (an order, a rank): no answer says it, so polls leave it as it is.
+    pub derived: bool,
 }
 
 impl Field {
     /// A tracked field.
     pub fn new(name: &str, ty: FieldType) -> Field {
-        Field { name: name.to_owned(), ty, tracked: true }
+        Field { name: name.to_owned(), ty, tracked: true, derived: false }
     }
 
     /// The same field, stored but not compared.
     pub fn untracked(mut self) -> Field {
         self.tracked = false;
+        self
+    }
+
+    /// The same field, known from other records only.
+    pub fn derived(mut self) -> Field {
+        self.derived = true;
         self
     }
 }
@@ -159,11 +167,17 @@ impl Record {
         self
     }
 
-    /// This record as it is to be stored: where the kind merges, nulls are filled from what is known.
+    /// This record as it is to be stored: where the kind merges, nulls are filled from what is known, and derived
+    /// fields always are.
     pub fn merged_with(&self, old: Option<&serde_json::Map<String, serde_json::Value>>) -> Cow<'_, Record> {
-        let (true, Some(old)) = (self.kind.merges, old) else { return Cow::Borrowed(self) };
+        let keeps = |field: &Field| self.kind.merges || field.derived;
+        let Some(old) = old.filter(|_| self.kind.fields.iter().any(keeps)) else {
+            return Cow::Borrowed(self);
+        };
         let mut record = self.clone();
-        for (field, value) in self.kind.fields.iter().zip(&mut record.values) {
+        for (field, value) in
+            self.kind.fields.iter().zip(&mut record.values).filter(|(field, _)| keeps(field))
+        {
             if let (true, Some(known)) = (value.is_null(), old.get(&field.name)) {
                 *value = Value::from_json(known);
             }
@@ -234,6 +248,17 @@ mod tests {
         assert_eq!((merged.get("price"), merged.get("name")), (Some(&Value::Int(5)), Some(&"y".into())));
         let plain = Record::new(&kind(), &["a"], vec![Value::Null, "y".into(), Value::Null]);
         assert_eq!(plain.merged_with(Some(&known)).get("price"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn a_derived_field_survives_every_poll() {
+        let mut ranked = (*kind()).clone();
+        ranked.fields.push(Field::new("rank", FieldType::Int).derived());
+        let ranked = Arc::new(ranked);
+        let known = Record::new(&ranked, &["a"], vec![Value::Int(5), "x".into(), Value::Null, Value::Int(3)]);
+        let seen = Record::new(&ranked, &["a"], vec![Value::Null, "x".into(), Value::Null, Value::Null]);
+        let merged = seen.merged_with(Some(&known.body())).into_owned();
+        assert_eq!((merged.get("rank"), merged.get("price")), (Some(&Value::Int(3)), Some(&Value::Null)));
     }
 
     #[test]

@@ -6,14 +6,16 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use serde_json::Value as Json;
 use stakeout_core::budget::Item;
-use stakeout_core::cadence::{Adaptive, Seat};
+use stakeout_core::cadence::{Adaptive, FOCUS_PRIORITY, Seat};
 use stakeout_core::compare;
+use stakeout_core::derive::Link;
 use stakeout_core::limit::Limiter;
-use stakeout_core::{Plan, SettingRefused, Source, Span, TargetSpec, Time};
-use stakeout_store::TargetState;
+use stakeout_core::{Failure, FailureClass, Plan, Source, Span, TargetSpec, Time};
+use stakeout_store::{PollCommit, TargetState};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::durations::Durations;
 
 /// One source and what it may be asked.
 pub(crate) struct Lane {
@@ -29,10 +31,26 @@ pub(crate) struct Lane {
     kinds_meaning: u64,
     /// What a poll is worth at the moment: from it every adaptive target derives its interval.
     price: Mutex<Option<f64>>,
+    /// The kinds from which something follows.
+    derived_from: Vec<String>,
+    /// Something changed from which something may follow.
+    news: Notify,
+    /// Whether the upstream answers at all.
+    link: Mutex<Link>,
+    /// The live settings in force.
+    settings: Mutex<BTreeMap<String, Json>>,
+    /// How long requests take.
+    durations: Durations,
 }
 
 impl Lane {
-    pub(crate) fn new(filed: Arc<dyn Source>, source: Arc<dyn Source>, freed: Arc<Notify>) -> Lane {
+    pub(crate) fn new(
+        filed: Arc<dyn Source>,
+        source: Arc<dyn Source>,
+        settings: BTreeMap<String, Json>,
+        freed: Arc<Notify>,
+    ) -> Lane {
+        let derived_from = source.derives().map(|derives| derives.kinds).unwrap_or_default();
         let limiter = Mutex::new(Limiter::new(source.limits()));
         let kinds_meaning = compare::kinds_meaning(source.kinds());
         Lane {
@@ -43,6 +61,11 @@ impl Lane {
             freed,
             kinds_meaning,
             price: Mutex::default(),
+            derived_from,
+            news: Notify::new(),
+            link: Mutex::default(),
+            settings: Mutex::new(settings),
+            durations: Durations::default(),
         }
     }
 
@@ -51,12 +74,9 @@ impl Lane {
         Arc::clone(&self.source.read().expect("never poisoned, because nothing panics while it is held"))
     }
 
-    /// The source with these live settings, and no others.
-    pub(crate) fn configured(
-        &self,
-        settings: &BTreeMap<String, Json>,
-    ) -> Result<Arc<dyn Source>, SettingRefused> {
-        self.filed.configured(settings)
+    /// The source as the configuration file has it.
+    pub(crate) fn filed(&self) -> &Arc<dyn Source> {
+        &self.filed
     }
 
     /// What an answer about this target means now.
@@ -65,9 +85,65 @@ impl Lane {
     }
 
     /// Takes over a source with other settings; what was admitted so far stays remembered.
-    pub(crate) fn reconfigure(&self, source: Arc<dyn Source>) {
+    pub(crate) fn reconfigure(&self, source: Arc<dyn Source>, settings: BTreeMap<String, Json>) {
         self.limiter().set(source.limits());
         *self.source.write().expect("never poisoned, because nothing panics while it is held") = source;
+        *self.settings.lock().expect("never poisoned, because nothing panics while it is held") = settings;
+        self.news.notify_one();
+    }
+
+    /// The live settings in force.
+    pub(crate) fn settings(&self) -> BTreeMap<String, Json> {
+        self.settings.lock().expect("never poisoned, because nothing panics while it is held").clone()
+    }
+
+    /// A poll of this source is in: something may follow from it.
+    pub(crate) fn committed(&self, commit: &PollCommit) {
+        let matters = || {
+            let kinds = &self.derived_from;
+            let written = commit.records.iter().any(|record| kinds.contains(&record.kind));
+            written || !commit.releases.is_empty() || commit.reconcile.is_some()
+        };
+        if !self.derived_from.is_empty() && matters() {
+            self.news.notify_one();
+        }
+    }
+
+    /// Returns when something changed from which something may follow.
+    pub(crate) async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    /// Whether the upstream answers at all, as far as we have seen.
+    pub(crate) fn link(&self) -> Link {
+        *self.link.lock().expect("never poisoned, because nothing panics while it is held")
+    }
+
+    /// A request of a target with this role took so long. Only where one target has the focus anybody asks.
+    pub(crate) fn took(&self, role: &str, took: Span) {
+        if !self.derived_from.is_empty() {
+            self.durations.note(role, took);
+        }
+    }
+
+    /// How long a request of this role keeps the upstream busy, usually.
+    pub(crate) fn usually_takes(&self, role: &str) -> Span {
+        self.durations.usual(role) + self.source().limits().min_gap
+    }
+
+    /// A request ended at `now`, with or without an answer.
+    pub(crate) fn heard(&self, failure: Option<&Failure>, now: Time) {
+        use FailureClass::{Dns, Refused, Reset, Timeout, Tls};
+        let silence = failure.is_some_and(|f| matches!(f.class, Refused | Dns | Tls | Reset | Timeout));
+        let mut link = self.link.lock().expect("never poisoned, because nothing panics while it is held");
+        *link = match silence {
+            false => Link { answered: Some(now), silent: 0, silent_since: None },
+            true => Link {
+                silent: link.silent.saturating_add(1),
+                silent_since: link.silent_since.or(Some(now)),
+                ..*link
+            },
+        };
     }
 
     /// Forgets waits that were computed with a clock that has been stepped since.
@@ -84,6 +160,11 @@ impl Lane {
     /// Whether one more poll may be in flight.
     pub(crate) fn has_place(&self) -> bool {
         self.in_flight.load(Ordering::Acquire) < self.source().limits().concurrency
+    }
+
+    /// Whether one more poll in flight leaves no place for another.
+    pub(crate) fn has_one_place(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) + 1 == self.source().limits().concurrency
     }
 
     /// Takes a place among the polls in flight: held while the upstream is asked, not while the answer is committed.
@@ -124,7 +205,9 @@ impl Lane {
             (Plan::Adaptive(bounds), Some(price)) => Some(budget_item(bounds, state).interval(price)),
             _ => None,
         };
-        Seat { spread: spec.spread(self.source().name()), priority: spec.priority, budgeted }
+        let focused = state.is_some_and(|state| state.facts.focused);
+        let priority = if focused { FOCUS_PRIORITY } else { spec.priority };
+        Seat { spread: spec.spread(self.source().name()), priority, budgeted }
     }
 
     fn limiter(&self) -> MutexGuard<'_, Limiter> {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use stakeout_core::{Span, Time};
-use stakeout_store::{Done, Store, StoreError};
-use tokio::sync::{Mutex, Notify, watch};
+use stakeout_core::{Event, Span, Time};
+use stakeout_store::{Done, KvRow, Store, StoreError};
+use tokio::sync::{Mutex, Notify, broadcast, watch};
 
+use crate::claimer::LooksMade;
 use crate::clock::Clock;
 use crate::committer::Committer;
 use crate::fatal::Fatal;
@@ -44,6 +45,10 @@ pub(crate) struct Shared {
     pub(crate) settings: Mutex<()>,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
+    /// Published values, as they change.
+    pub(crate) published: broadcast::Sender<KvRow>,
+    /// How due targets were looked for.
+    pub(crate) looks: LooksMade,
     /// Polls committed since the start, failed ones included.
     pub(crate) polled: watch::Sender<u64>,
 }
@@ -52,16 +57,20 @@ impl Shared {
     /// Tells whoever waits for events or new targets.
     pub(crate) fn committed(&self, done: &Done) {
         self.polled.send_modify(|polled| *polled += 1);
-        if let Some(last) = done.events.last() {
-            self.newest.send_if_modified(|newest| {
-                let newer = last.seq > *newest;
-                *newest = (*newest).max(last.seq);
-                newer
-            });
-        }
+        self.told(&done.events);
         if !done.touched.is_empty() {
             self.look.notify_one();
         }
+    }
+
+    /// Tells whoever waits for events.
+    pub(crate) fn told(&self, events: &[Event]) {
+        let Some(last) = events.last() else { return };
+        self.newest.send_if_modified(|newest| {
+            let newer = last.seq > *newest;
+            *newest = (*newest).max(last.seq);
+            newer
+        });
     }
 
     /// A target was given back: if it is due before the claimer means to look, it should look sooner.

@@ -63,6 +63,13 @@ pub trait Store: Send + Sync + 'static {
     /// as they were read, are passed over.
     async fn replan(&self, plans: &[NewPlan]) -> Result<()>;
 
+    /// Everything a source holds of these kinds, with its targets, its focus and these published values, read at one
+    /// moment.
+    async fn whole(&self, source: &str, kinds: &[String], published: &[(String, String)]) -> Result<Whole>;
+
+    /// Writes what follows from a source's records, whole or not at all.
+    async fn derive(&self, derived: DeriveCommit) -> Result<DeriveOutcome>;
+
     /// Forgets a target's baseline: its next complete answer is a new one, without events.
     async fn rebaseline(&self, target: TargetId) -> Result<()>;
 
@@ -100,7 +107,7 @@ pub trait Store: Send + Sync + 'static {
     async fn set_setting(&self, key: &str, value: Option<serde_json::Value>, now: Time) -> Result<()>;
 
     /// A published value.
-    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<serde_json::Value>>;
+    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<KvRow>>;
 
     /// Deliveries of a sink that are due, in sequence order.
     async fn deliveries(&self, sink: &str, now: Time, limit: u32) -> Result<Vec<Delivery>>;

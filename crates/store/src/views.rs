@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use stakeout_core::cadence::FOCUS_PRIORITY;
 use stakeout_core::{Field, FieldType, Kind, Stream};
 
 /// Whose SQL.
@@ -197,7 +198,8 @@ fn generic(dialect: Dialect) -> [(&'static str, String); 3] {
     targets.column("s.name".into(), "source");
     targets.column("t.key".into(), "target");
     targets.column("t.interval_us / 1000".into(), "interval_ms");
-    targets.column("t.priority".into(), "priority");
+    // Whoever has the focus goes before everybody else.
+    targets.column(format!("CASE WHEN t.focused THEN {FOCUS_PRIORITY} ELSE t.priority END"), "priority");
     targets.column(iso(dialect, "t.due_us"), "next_due_at");
     targets.column("t.enabled".into(), "enabled");
     targets.column(

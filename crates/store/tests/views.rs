@@ -7,7 +7,7 @@ use stakeout_core::{ContentHash, Field, FieldType, Fingerprint, Kind, Stream};
 use stakeout_store::conformance::story::{Poll, World, at};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::views::{BadName, Dialect, views};
-use stakeout_store::{HistoryWrite, KvWrite, RecordWrite, Stamp};
+use stakeout_store::{DeriveCommit, HistoryWrite, KvWrite, RecordWrite, Stamp};
 use tempfile::TempDir;
 
 fn entrants() -> Kind {
@@ -168,13 +168,24 @@ async fn filled() -> (TempDir, PathBuf, World) {
         oldest_known: false,
     };
     let value = serde_json::json!({ "order": 3 });
-    let kv = KvWrite { namespace: "race".into(), key: "currentOrder".into(), value };
     let poll = Poll::of(&claim, 1).with(|p| {
         p.records = vec![horse, stable];
         p.history = vec![history];
-        p.kv = vec![kv];
     });
     world.done(poll).await;
+    let kv = KvWrite { namespace: "race".into(), key: "currentOrder".into(), value, before: None };
+    let derived = DeriveCommit {
+        source: stakeout_store::conformance::story::SOURCE.into(),
+        now: at(1),
+        focused_before: vec![],
+        create: None,
+        refocus: vec![],
+        kv: vec![kv],
+        records: vec![],
+        events: vec![],
+        sinks: vec![],
+    };
+    world.store.derive(derived).await.expect("published");
     (dir, path, world)
 }
 

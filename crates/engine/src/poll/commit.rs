@@ -136,8 +136,6 @@ fn assemble(
         events: judged.events,
         sinks: job.shared.sink_names.clone(),
         reconcile: judged.reconcile,
-        replans: Vec::new(),
-        kv: Vec::new(),
         log,
         finished_run: planned.finished_run.clone(),
         sample: sample(fetched, compared),
@@ -262,8 +260,6 @@ fn poisoned(
         history: Vec::new(),
         events: Vec::new(),
         reconcile: None,
-        replans: Vec::new(),
-        kv: Vec::new(),
         log: Some(log),
         sample: Some(Sample {
             at: fetched.ended,
@@ -306,6 +302,7 @@ fn finished(
     report.next_due = done.schedule.due;
     report.touched = done.touched.clone();
     job.shared.committed(&done);
+    job.lane.committed(&commit);
     speak(job, &report, commit.outcome, &done.schedule.reason);
     if !done.held {
         job.shared.given_back(done.schedule.due);

@@ -106,8 +106,10 @@ async fn exchange(job: &Job<'_>, request: Request, alone: bool, fetched: &mut Fe
     drop(busy);
     let ended = clock.now();
     fetched.ended = ended;
+    job.lane.took(&job.claim.spec.role, ended - sent);
     let result = match answer {
         Ok(Answer::NotModified) => {
+            job.lane.heard(None, ended);
             fetched.not_modified = true;
             fetched.validators = validators;
             job.lane.reward(ended);
@@ -124,6 +126,7 @@ async fn exchange(job: &Job<'_>, request: Request, alone: bool, fetched: &mut Fe
         }
         Err(failure) => Err(failure),
     };
+    job.lane.heard(result.as_ref().err(), ended);
     let complaint = result.as_ref().err().filter(|failure| failure.class.slows_source());
     if let Some(failure) = complaint {
         job.lane.penalise(ended, failure.retry_after);

@@ -27,9 +27,7 @@ pub(super) const RESULTS: &str = "results";
 /// One race.
 pub(super) const RACE: &str = "race";
 
-/// The priority of the race that has the focus.
-pub const FOCUS_PRIORITY: u8 = 100;
-/// The priority of the other races.
+/// The priority of the races that do not have the focus.
 pub(super) const RACE_PRIORITY: u8 = 10;
 /// The priority of everything else.
 const OTHER_PRIORITY: u8 = 20;

@@ -126,19 +126,6 @@ pub struct Reconcile {
     pub retire: Vec<String>,
 }
 
-/// A change of another target's plan (the focus moved). Raises its `plan_version`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Replan {
-    /// The other target's key, in the same source.
-    pub key: String,
-    /// Its new due time.
-    pub schedule: Schedule,
-    /// Its new priority.
-    pub priority: u8,
-    /// Whether it has the focus now.
-    pub focused: bool,
-}
-
 /// A new due time for a target whose plan changed without a poll; it counts only if nothing happened to the target
 /// since its row was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -151,17 +138,6 @@ pub struct NewPlan {
     pub poll_no: u64,
     /// The new due time.
     pub schedule: Schedule,
-}
-
-/// A published value, written only if it differs.
-#[derive(Clone, Debug, PartialEq)]
-pub struct KvWrite {
-    /// `race`
-    pub namespace: String,
-    /// `currentOrder`
-    pub key: String,
-    /// Any JSON.
-    pub value: serde_json::Value,
 }
 
 /// How a poll ended, as one word in the row and in the log.
@@ -292,10 +268,6 @@ pub struct PollCommit {
     pub sinks: Vec<String>,
     /// Changes to the set of targets.
     pub reconcile: Option<Reconcile>,
-    /// Changes to other targets' plans.
-    pub replans: Vec<Replan>,
-    /// Published values.
-    pub kv: Vec<KvWrite>,
     /// The poll log's line, if it is notable.
     pub log: Option<PollLog>,
     /// A stretch of regular polling that this poll ended.
@@ -313,8 +285,6 @@ impl PollCommit {
             && self.history.is_empty()
             && self.events.is_empty()
             && self.reconcile.is_none()
-            && self.replans.is_empty()
-            && self.kv.is_empty()
             && self.log.is_none()
             && self.finished_run.is_none()
             && self.sample.is_none()
@@ -357,6 +327,4 @@ pub struct Done {
     pub touched: Vec<TargetId>,
     /// History rows written.
     pub history_rows: u32,
-    /// Published values that changed.
-    pub kv_changed: Vec<(String, String)>,
 }

@@ -16,9 +16,9 @@ use crate::{Claim, ClaimRequest, TargetId};
 /// Rows that can be claimed, the earliest first. A held row whose lease ends between now and `now + ahead` is found
 /// by its wake time, but must not be taken early.
 pub(super) const CANDIDATES: &str = "
-    SELECT id, due_us, priority, owner IS NOT NULL AS held FROM targets
+    SELECT id, due_us, focused, priority, owner IS NOT NULL AS held FROM targets
     WHERE source_id = :source AND wake_us <= :horizon AND (owner IS NULL OR lease_until_us <= :now)
-    ORDER BY wake_us, priority DESC LIMIT :limit";
+    ORDER BY wake_us, focused DESC, priority DESC LIMIT :limit";
 
 const NEXT_WAKE: &str =
     "SELECT wake_us FROM targets WHERE source_id = ?1 AND wake_us IS NOT NULL ORDER BY wake_us LIMIT 1";
@@ -40,7 +40,7 @@ static TAKE: LazyLock<String> = LazyLock::new(|| {
 struct Candidate {
     id: i64,
     due: i64,
-    priority: u8,
+    rank: (bool, u8),
     held: bool,
     source: usize,
 }
@@ -58,7 +58,7 @@ pub(super) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Work<Vec<Claim>>
             Ok(Candidate {
                 id: row.get("id")?,
                 due: row.get("due_us")?,
-                priority: row.get("priority")?,
+                rank: (row.get("focused")?, row.get("priority")?),
                 held: row.get("held")?,
                 source: n,
             })
@@ -68,7 +68,7 @@ pub(super) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Work<Vec<Claim>>
         }
     }
     if request.sources.len() > 1 {
-        found.sort_by_key(|c| (c.due, std::cmp::Reverse(c.priority)));
+        found.sort_by_key(|c| (c.due, std::cmp::Reverse(c.rank)));
     }
     found.truncate(request.limit as usize);
     found.iter().map(|candidate| take(tx.conn, request, candidate)).collect()

@@ -21,8 +21,6 @@ pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
         || !poll.history.is_empty()
         || !poll.events.is_empty()
         || poll.reconcile.is_some()
-        || !poll.replans.is_empty()
-        || !poll.kv.is_empty()
 }
 
 /// Whether polls that share a transaction are guarded against each other. Savepoints cost more than most polls, and
@@ -62,14 +60,13 @@ pub(super) struct TargetNow {
     enabled: bool,
     held: bool,
     schedule: Schedule,
-    focused: bool,
     rebaseline: bool,
 }
 
 fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
     let mut statement = conn.prepare_cached(
         "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL AS held,
-                due_us, interval_us, phase, reason, slack_us, focused, rebaseline
+                due_us, interval_us, phase, reason, slack_us, rebaseline
          FROM targets WHERE id = ?1",
     )?;
     let found = statement.query_row([poll.target.0], |row| {
@@ -83,7 +80,6 @@ fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
             enabled: row.get("enabled")?,
             held: row.get("held")?,
             schedule: rows::schedule(row)?,
-            focused: row.get("focused")?,
             rebaseline: row.get("rebaseline")?,
         })
     });
@@ -120,7 +116,7 @@ const KEEP_PLACE: &str = "
     UPDATE targets SET due_us = :due, interval_us = :interval, phase = :phase, reason = :reason,
         slack_us = :slack, lease_until_us = :lease, poll_no = :poll_no, last_polled_us = :now,
         last_changed_us = CASE WHEN :changed THEN :now ELSE last_changed_us END,
-        last_outcome = :outcome, last_error = :error, state = :state, focused = :focused, rebaseline = 0
+        last_outcome = :outcome, last_error = :error, state = :state, rebaseline = 0
     WHERE id = :id AND fence = :fence AND poll_no < :poll_no AND plan_version = :plan_version
         AND enabled AND owner IS NOT NULL AND wake_us = :wake";
 
@@ -144,7 +140,6 @@ fn keep_place(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<boo
         ":outcome": poll.outcome.name(),
         ":error": poll.error,
         ":state": serde_json::to_string(&poll.state)?,
-        ":focused": poll.state.facts.focused,
         ":id": poll.target.0,
         ":fence": poll.fence as i64,
         ":plan_version": poll.plan_version as i64,
@@ -175,14 +170,17 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
         return Ok(CommitOutcome::Conflict);
     }
     done.history_rows = history::write(tx.conn, row.source_id, &poll.history, &effects)?;
-    done.events = events::write(tx, &row, poll, &effects)?;
+    let proposed = events::Proposed {
+        source: &poll.source,
+        source_id: row.source_id,
+        target: &row.key,
+        events: &poll.events,
+        sinks: &poll.sinks,
+    };
+    done.events = events::write(tx, &proposed, &effects)?;
     if let Some(changes) = &poll.reconcile {
         reconcile::from_listing(tx, &row, changes, poll.now, &mut done.touched)?;
     }
-    for replan in &poll.replans {
-        done.touched.extend(reconcile::replan(tx.conn, row.source_id, replan)?);
-    }
-    write_kv(tx.conn, poll, &mut done)?;
     write_snapshot(tx.conn, poll)?;
     write_diagnostics(tx.conn, poll)?;
     // A listing may have re-planned its own target.
@@ -211,8 +209,7 @@ fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut
              slack_us = :slack, lease_until_us = :lease, owner = CASE WHEN :lease IS NOT NULL THEN owner END,
              wake_us = :wake, poll_no = :poll_no, last_polled_us = :now,
              last_changed_us = CASE WHEN :changed THEN :now ELSE last_changed_us END,
-             last_outcome = :outcome, last_error = :error, state = :state, focused = :focused,
-             rebaseline = :rebaseline
+             last_outcome = :outcome, last_error = :error, state = :state, rebaseline = :rebaseline
          WHERE id = :id",
     )?;
     statement.execute(named_params! {
@@ -229,7 +226,6 @@ fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut
         ":outcome": poll.outcome.name(),
         ":error": poll.error,
         ":state": serde_json::to_string(&poll.state)?,
-        ":focused": if own { poll.state.facts.focused } else { row.focused },
         ":rebaseline": !own && row.rebaseline,
         ":id": row.id,
     })?;
@@ -248,22 +244,6 @@ fn write_snapshot(conn: &Connection, poll: &PollCommit) -> Work<()> {
         snapshot.len() as i64,
         snapshot.to_bytes()
     ])?;
-    Ok(())
-}
-
-fn write_kv(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<()> {
-    for kv in &poll.kv {
-        let changed = conn
-            .prepare_cached(
-                "INSERT INTO kv (namespace, key, value, updated_us) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us
-                 WHERE value <> excluded.value",
-            )?
-            .execute(params![kv.namespace, kv.key, kv.value.to_string(), poll.now.us()])?;
-        if changed > 0 {
-            done.kv_changed.push((kv.namespace.clone(), kv.key.clone()));
-        }
-    }
     Ok(())
 }
 

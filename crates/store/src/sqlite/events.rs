@@ -3,29 +3,33 @@
 use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
 use stakeout_core::Event;
 
-use super::commit::TargetNow;
 use super::fault::{Fault, Work};
 use super::records::{Effects, Happened};
 use super::rows;
 use super::writer::Tx;
-use crate::{Effect, EventWrite, PollCommit};
+use crate::{Effect, EventWrite};
+
+/// Events as somebody proposes them, and where they come from.
+pub(super) struct Proposed<'a> {
+    pub(super) source: &'a str,
+    pub(super) source_id: i64,
+    pub(super) target: &'a str,
+    pub(super) events: &'a [EventWrite],
+    /// The sinks that each of them is to be delivered to.
+    pub(super) sinks: &'a [String],
+}
 
 /// Writes the events whose conditions hold and their deliveries; answers them in sequence order.
-pub(super) fn write(
-    tx: &mut Tx<'_>,
-    target: &TargetNow,
-    poll: &PollCommit,
-    effects: &Effects,
-) -> Work<Vec<Event>> {
+pub(super) fn write(tx: &mut Tx<'_>, proposed: &Proposed<'_>, effects: &Effects) -> Work<Vec<Event>> {
     let mut told = Vec::new();
-    for event in &poll.events {
+    for event in proposed.events {
         let happened = effects.get(&event.subject).copied().unwrap_or_default();
         let comes_about = holds(event, happened)
-            && !is_known(tx.conn, target, poll, event)?
+            && !is_known(tx.conn, proposed, event)?
             && !is_duplicate(tx.conn, event)?
-            && claim_notice(tx.conn, target.source_id, event)?;
+            && claim_notice(tx.conn, proposed.source_id, event)?;
         if comes_about {
-            told.push(insert(tx, target, poll, event)?);
+            told.push(insert(tx, proposed, event)?);
         }
     }
     Ok(told)
@@ -47,15 +51,15 @@ fn holds(event: &EventWrite, happened: Happened) -> bool {
 }
 
 /// Whether this very event is in the log; the same identity with other content is a mistake.
-fn is_known(conn: &Connection, target: &TargetNow, poll: &PollCommit, event: &EventWrite) -> Work<bool> {
+fn is_known(conn: &Connection, from: &Proposed<'_>, event: &EventWrite) -> Work<bool> {
     let mut statement = conn.prepare_cached(
         "SELECT source_id = :source AND target = :target AND type = :type AND rule = :rule AND subject = :subject
              AND subject_key = :subject_key AND dedupe_key IS :dedupe_key AND data = :data
          FROM events WHERE id = :id",
     )?;
     let arguments = named_params! {
-        ":source": target.source_id,
-        ":target": target.key,
+        ":source": from.source_id,
+        ":target": from.target,
         ":type": event.event_type,
         ":rule": event.rule,
         ":subject": event.subject.to_bytes(),
@@ -69,7 +73,7 @@ fn is_known(conn: &Connection, target: &TargetNow, poll: &PollCommit, event: &Ev
         Some(true) => Ok(true),
         Some(false) => Err(Fault::Poison(format!(
             "event {} of {}/{} exists with other content",
-            event.id, poll.source, target.key
+            event.id, from.source, from.target
         ))),
     }
 }
@@ -99,7 +103,7 @@ fn claim_notice(conn: &Connection, source_id: i64, event: &EventWrite) -> Work<b
     Ok(changed > 0)
 }
 
-fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventWrite) -> Work<Event> {
+fn insert(tx: &mut Tx<'_>, from: &Proposed<'_>, event: &EventWrite) -> Work<Event> {
     let seq = tx.next_seq();
     tx.conn
         .prepare_cached(
@@ -111,8 +115,8 @@ fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventW
             seq as i64,
             event.id.to_bytes(),
             event.event_type,
-            target.source_id,
-            target.key,
+            from.source_id,
+            from.target,
             event.rule,
             event.subject.to_bytes(),
             event.subject_key,
@@ -120,7 +124,7 @@ fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventW
             event.dedupe_key,
             event.data.to_string(),
         ])?;
-    for sink in &poll.sinks {
+    for sink in from.sinks {
         tx.conn
             .prepare_cached("INSERT INTO deliveries (sink, seq) VALUES (?1, ?2)")?
             .execute(params![sink, seq as i64])?;
@@ -129,8 +133,8 @@ fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventW
         seq,
         id: event.id,
         event_type: event.event_type.clone(),
-        source: poll.source.clone(),
-        target: target.key.clone(),
+        source: from.source.to_owned(),
+        target: from.target.to_owned(),
         rule: event.rule.clone(),
         subject: event.subject,
         subject_key: event.subject_key.clone(),

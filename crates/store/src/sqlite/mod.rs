@@ -11,6 +11,7 @@ mod claim;
 mod commit;
 mod connect;
 mod control;
+mod derived;
 mod events;
 mod fault;
 mod history;

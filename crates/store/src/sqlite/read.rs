@@ -10,7 +10,7 @@ use super::claim::source_id;
 use super::fault::{Fault, Work};
 use super::{events, rows};
 use crate::{
-    Delivery, EventFilter, HistoryRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
+    Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
     TargetId, TargetRow,
 };
 
@@ -114,6 +114,12 @@ pub(super) fn target(conn: &Connection, source: &str, key: &str) -> Work<Option<
     Ok(all(conn, &sql, &[&source, &key], target_row)?.pop())
 }
 
+/// The targets of a source that have the focus.
+pub(super) fn focused(conn: &Connection, source_id: i64) -> Work<Vec<TargetRow>> {
+    let sql = format!("{} WHERE targets.source_id = ?1 AND targets.focused ORDER BY targets.id", *TARGETS);
+    all(conn, &sql, &[&source_id], target_row)
+}
+
 pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -> Work<Vec<StoredRecord>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
     let mut result = Vec::with_capacity(prints.len());
@@ -122,6 +128,12 @@ pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -
         result.extend(all(conn, sql, &[&source_id, &print.to_bytes()], stored_record)?);
     }
     Ok(result)
+}
+
+/// The records of a kind that somebody holds, by key.
+pub(super) fn held(conn: &Connection, source_id: i64, kind: &str) -> Work<Vec<StoredRecord>> {
+    let sql = "SELECT * FROM records WHERE kind = ?1 AND source_id = ?2 AND holders > 0 ORDER BY key";
+    all(conn, sql, &[&kind, &source_id], stored_record)
 }
 
 fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
@@ -243,9 +255,17 @@ pub(super) fn settings(conn: &Connection) -> Work<Vec<(String, serde_json::Value
     all(conn, "SELECT key, value FROM settings ORDER BY key", &[], read)
 }
 
-pub(super) fn kv(conn: &Connection, namespace: &str, key: &str) -> Work<Option<serde_json::Value>> {
-    let sql = "SELECT value FROM kv WHERE namespace = ?1 AND key = ?2";
-    Ok(all(conn, sql, &[&namespace, &key], |row| rows::json(row, "value"))?.pop())
+pub(super) fn kv(conn: &Connection, namespace: &str, key: &str) -> Work<Option<KvRow>> {
+    let sql = "SELECT namespace, key, value, updated_us FROM kv WHERE namespace = ?1 AND key = ?2";
+    let read = |row: &Row<'_>| {
+        Ok(KvRow {
+            namespace: row.get("namespace")?,
+            key: row.get("key")?,
+            value: rows::json(row, "value")?,
+            updated: rows::time(row, "updated_us")?,
+        })
+    };
+    Ok(all(conn, sql, &[&namespace, &key], read)?.pop())
 }
 
 pub(super) fn deliveries(conn: &Connection, sink: &str, now: Time, limit: u32) -> Work<Vec<Delivery>> {

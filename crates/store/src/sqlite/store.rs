@@ -9,11 +9,11 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::writer::{Durability, Job};
-use super::{claim, control, prune, read, reconcile};
+use super::{claim, control, derived, prune, read, reconcile};
 use crate::{
-    Claim, ClaimRequest, CommitOutcome, Delivery, EventFilter, HistoryRow, NewPlan, PollCommit, PollLog,
-    Pruned, Reconciled, Result, Retention, Store, StoreError, StoreStats, StoredRecord, TargetFilter,
-    TargetId, TargetRow, Wanted,
+    Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, HistoryRow,
+    KvRow, NewPlan, PollCommit, PollLog, Pruned, Reconciled, Result, Retention, Store, StoreError,
+    StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -76,6 +76,19 @@ impl Store for SqliteStore {
         .await
     }
 
+    async fn whole(&self, source: &str, kinds: &[String], published: &[(String, String)]) -> Result<Whole> {
+        let (source, kinds, published) = (source.to_owned(), kinds.to_vec(), published.to_vec());
+        self.read("read a source's records", move |conn| derived::whole(conn, &source, &kinds, &published))
+            .await
+    }
+
+    async fn derive(&self, derived: DeriveCommit) -> Result<DeriveOutcome> {
+        self.write("write what follows from the records", Durability::Synced, move |tx| {
+            derived::write(tx, &derived)
+        })
+        .await
+    }
+
     async fn rebaseline(&self, target: TargetId) -> Result<()> {
         self.write("forget a baseline", Durability::Synced, move |tx| control::rebaseline(tx, target)).await
     }
@@ -132,7 +145,7 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<serde_json::Value>> {
+    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<KvRow>> {
         let (namespace, key) = (namespace.to_owned(), key.to_owned());
         self.read("read a published value", move |conn| read::kv(conn, &namespace, &key)).await
     }
