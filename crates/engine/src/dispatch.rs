@@ -64,6 +64,8 @@ struct LaneState {
     held_back_by: Option<Cause>,
     /// The target that has the focus, and when it goes next, as far as is known.
     focus: Option<(TargetId, Time)>,
+    /// Whether the last one that went had the focus.
+    focus_went: bool,
 }
 
 impl LaneState {
@@ -71,9 +73,24 @@ impl LaneState {
     /// be back in time, and can wait so long. One that cannot wait delays the focus by one request at most.
     fn keeps_free_until(&self, limits: &Lane, now: Time) -> Option<Time> {
         let (_, next) = self.focus.filter(|(_, next)| *next > now)?;
+        if self.focus_is_ready() {
+            return None;
+        }
         let (departure, deadline) = self.ready.peek()?;
         let waits = !departure.claim.state.facts.focused && limits.has_one_place() && deadline > next;
         (waits && now + limits.usually_takes(&departure.claim.spec.role) > next).then_some(next)
+    }
+
+    /// The most urgent one; but after another one has gone, whoever has the focus does not wait for a second.
+    fn next_departure(&mut self) -> Option<Departure> {
+        match self.focus {
+            Some((focused, _)) if !self.focus_went && self.focus_is_ready() => self.ready.remove(focused),
+            _ => self.ready.pop(),
+        }
+    }
+
+    fn focus_is_ready(&self) -> bool {
+        self.focus.is_some_and(|(focused, _)| self.ready.iter().any(|d| d.claim.target == focused))
     }
 
     fn forget_focus(&mut self, target: TargetId) {
@@ -116,7 +133,10 @@ impl Dispatcher {
     pub(crate) fn new(shared: Arc<Shared>, mode: Mode, messages: mpsc::Receiver<Message>) -> Dispatcher {
         let lane = |name: &String| {
             let ready = ReadyQueue::default();
-            (name.clone(), LaneState { ready, blocked_until: None, held_back_by: None, focus: None })
+            (
+                name.clone(),
+                LaneState { ready, blocked_until: None, held_back_by: None, focus: None, focus_went: false },
+            )
         };
         let lanes = shared.lanes.keys().map(lane).collect();
         let now = shared.clock.now();
@@ -277,12 +297,13 @@ impl Dispatcher {
                     lane.held_back_by = Some(Cause::RateLimit);
                     break;
                 }
-                let Some(mut departure) = lane.ready.pop() else { break };
+                let Some(mut departure) = lane.next_departure() else { break };
                 let waited = now - departure.timing.ready;
                 departure.timing.admitted = now;
                 departure.timing.limited_by = lane.held_back_by.filter(|_| waited > Span::ms(1));
                 departure.place = Some(limits.take_place());
-                if departure.claim.state.facts.focused {
+                lane.focus_went = departure.claim.state.facts.focused;
+                if lane.focus_went {
                     let next = departure.timing.due + departure.claim.schedule.interval;
                     lane.focus = Some((departure.claim.target, next));
                 }

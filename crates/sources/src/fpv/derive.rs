@@ -169,3 +169,55 @@ fn link(name: &str, holdings: &Holdings<'_>) -> Option<(Published, Option<Draft>
         (false, false) => (published("up", seen.answered), None),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stakeout_core::Time;
+    use stakeout_core::derive::Link;
+
+    const NOW: Time = Time::from_secs(1_768_000_000);
+
+    /// What is published and told, given what is published and how the upstream answered.
+    fn of(
+        state: Option<&str>,
+        silent: u32,
+        silent_for: i64,
+        answered: bool,
+    ) -> Option<(String, Option<String>)> {
+        let published = state.map(|state| Published {
+            namespace: LINK.to_owned(),
+            key: "event".to_owned(),
+            value: json!({ "state": state, "since": NOW }),
+            stamp: None,
+        });
+        let holdings = Holdings {
+            now: NOW,
+            records: &[],
+            targets: &[],
+            focused: None,
+            published: published.as_slice(),
+            link: Link {
+                answered: answered.then_some(NOW - Span::secs(silent_for)),
+                silent,
+                silent_since: (silent > 0).then_some(NOW - Span::secs(silent_for)),
+            },
+        };
+        let (published, told) = link("event", &holdings)?;
+        Some((published.value["state"].as_str()?.to_owned(), told.map(|draft| draft.event_type)))
+    }
+
+    #[test]
+    fn an_upstream_is_lost_after_long_silence_and_back_with_its_first_answer() {
+        let says = |state: &str, told: Option<&str>| Some((state.to_owned(), told.map(str::to_owned)));
+        assert_eq!(of(None, 0, 0, false), None, "nobody has asked yet");
+        assert_eq!(of(None, 0, 0, true), says("up", None), "that it answers is no news");
+        assert_eq!(of(Some("up"), 50, 4, true), says("up", None), "not long enough");
+        assert_eq!(of(Some("up"), 2, 9, true), says("up", None), "not asked often enough");
+        assert_eq!(of(Some("up"), 3, 5, true), says("lost", Some("fpv.upstream.lost")));
+        assert_eq!(of(None, 3, 5, false), says("lost", Some("fpv.upstream.lost")), "off from the beginning");
+        assert_eq!(of(Some("lost"), 90, 9_000, true), None, "told once");
+        assert_eq!(of(Some("lost"), 1, 0, false), None, "a restart does not make it answer");
+        assert_eq!(of(Some("lost"), 0, 0, true), says("up", Some("fpv.upstream.back")));
+    }
+}
