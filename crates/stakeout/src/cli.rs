@@ -11,7 +11,8 @@ use stakeout_core::{Span, Time};
 use crate::config::LogFormat;
 
 pub use by_kind::{
-    CadencePreset, PlanRacingArgs, PlanWhat, SimulateRacingArgs, SimulateWhat, TryRacingArgs, TryWhat,
+    CadencePreset, PlanRacingArgs, PlanWhat, SimulateRacingArgs, SimulateWhat, TryFpvArgs, TryRacingArgs,
+    TryWhat,
 };
 
 const AFTER_HELP: &str = "\

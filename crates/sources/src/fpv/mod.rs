@@ -17,6 +17,7 @@ mod kinds;
 pub mod leaderboard;
 mod normalize;
 pub mod order;
+pub mod overlay;
 pub mod picture;
 mod plan;
 mod race;
@@ -36,7 +37,7 @@ use stakeout_core::{
 };
 
 pub use config::{FpvConfig, SchedulerConfig};
-pub use describe::describe_dir;
+pub use describe::{describe_dir, overlay_dir};
 pub use kinds::{FAMILY, RACE_HISTORY, RACE_ORDER};
 pub use settings::Settings;
 

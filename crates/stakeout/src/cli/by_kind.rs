@@ -57,6 +57,9 @@ pub enum TryWhat {
     /// The answer about one race, as the NZTAB affiliates API gives it
     #[command(after_help = TRY_RACING_HELP)]
     Racing(TryRacingArgs),
+    /// An event, as a directory laid out like FPVTrackside's paths
+    #[command(after_help = TRY_FPV_HELP)]
+    Fpv(TryFpvArgs),
 }
 
 const TRY_RACING_HELP: &str = "\
@@ -73,6 +76,32 @@ pub struct TryRacingArgs {
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+const TRY_FPV_HELP: &str = "\
+The directory has events/EVENT/Event.json, Pilots.json, Rounds.json, Results.json and RACE/Race.json, httpfiles/Channels.json,
+and index.html (the page, which names the event) when there are several events.
+
+Examples:
+  stakeout try fpv --dir capture             event, order, current race and leaderboard in tables
+  stakeout try fpv --dir capture --json      the same as one JSON document
+  stakeout try fpv --dir capture --overlay   what a stream overlay would show, as JSON";
+
+/// `try fpv`
+#[derive(Debug, Args)]
+pub struct TryFpvArgs {
+    /// The captured directory
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// The venue's time zone, should the event not say it
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print what a stream overlay would show, as JSON
+    #[arg(long, conflicts_with = "json")]
+    pub overlay: bool,
 }
 
 /// What to simulate.

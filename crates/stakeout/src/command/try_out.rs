@@ -1,5 +1,7 @@
 //! `stakeout try`: what a saved answer says, by the same reader that the engine uses. Writes nothing.
 
+mod fpv;
+
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -22,6 +24,7 @@ pub(super) fn try_out(what: &TryWhat) -> Result<ExitCode> {
             })?;
             if args.json { output::pretty(&seen)? } else { output::line(&race(&seen))? }
         }
+        TryWhat::Fpv(args) => fpv::try_out(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }

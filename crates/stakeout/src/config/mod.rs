@@ -16,6 +16,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stakeout_core::Span;
+use stakeout_sources::fpv::FpvConfig;
 use stakeout_sources::json::JsonConfig;
 use stakeout_sources::racing::RacingConfig;
 use stakeout_sources::written::{Duration, Secret};
@@ -148,6 +149,8 @@ pub enum SourceConfig {
     Json(Box<JsonConfig>),
     /// Horse races: the NZTAB affiliates API.
     Racing(Box<RacingConfig>),
+    /// Drone races: the event that an FPVTrackside has open.
+    Fpv(Box<FpvConfig>),
 }
 
 impl SourceConfig {
@@ -162,6 +165,7 @@ impl SourceConfig {
                 let named = [("from", from), ("partner", partner), ("partner_id", partner_id)];
                 named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
             }
+            SourceConfig::Fpv(_) => Vec::new(),
         }
     }
 }

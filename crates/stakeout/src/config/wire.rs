@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use stakeout_core::{Kind, Source};
 use stakeout_sources::ConfigRefused;
+use stakeout_sources::fpv::{FpvConfig, FpvSource};
 use stakeout_sources::json::{JsonConfig, JsonSource};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_sources::written::Secret;
@@ -28,10 +29,12 @@ impl Loaded {
             let source = match config {
                 SourceConfig::Json(config) => self.json(name, config, secrets, &mut warnings)?,
                 SourceConfig::Racing(config) => self.racing(name, config, secrets)?,
+                SourceConfig::Fpv(config) => self.fpv(name, config)?,
             };
             sources.push(source);
         }
         self.check_views(&sources)?;
+        self.check_one_event(&sources)?;
         Ok(Wired { sources, warnings })
     }
 
@@ -51,10 +54,12 @@ impl Loaded {
     pub(crate) fn kind_names(&self) -> BTreeSet<String> {
         let nobody = "nobody@example.org".to_owned();
         let identity = Identity { from: nobody.clone(), partner: nobody.clone(), partner_id: nobody };
-        // Its kinds do not depend on what is configured.
+        // Their kinds do not depend on what is configured.
         let racing = RacingSource::new("racing", &RacingConfig::default(), identity);
-        let mut names: BTreeSet<String> =
-            racing.iter().flat_map(|source| source.kinds()).map(|kind| kind.full_name()).collect();
+        let fpv = FpvSource::new("fpv", &FpvConfig::at("http://localhost:8080"));
+        let racing = racing.iter().flat_map(|source| source.kinds());
+        let fpv = fpv.iter().flat_map(|source| source.kinds());
+        let mut names: BTreeSet<String> = racing.chain(fpv).map(|kind| kind.full_name()).collect();
         for (name, config) in &self.config.source {
             if let SourceConfig::Json(config) = config {
                 let collection = config.collection.clone().unwrap_or_else(|| name.replace('-', "_"));
@@ -123,10 +128,30 @@ impl Loaded {
         Ok(Arc::new(source))
     }
 
+    fn fpv(&self, name: &str, config: &FpvConfig) -> Result<Arc<dyn Source>, ConfigError> {
+        let source = FpvSource::new(name, config).map_err(|refused| self.refuse_source(name, &refused))?;
+        Ok(Arc::new(source))
+    }
+
     fn refuse_source(&self, name: &str, refused: &ConfigRefused) -> ConfigError {
         let mut path = vec!["source", name];
         path.extend(refused.key.split('.'));
         self.refuse(&path, &refused.message)
+    }
+
+    /// Two events would take turns in saying which race is the current one, under one name.
+    fn check_one_event(&self, sources: &[Arc<dyn Source>]) -> Result<(), ConfigError> {
+        let mut events = sources.iter().filter(|source| source.family() == stakeout_sources::fpv::FAMILY);
+        match (events.next(), events.next()) {
+            (Some(first), Some(second)) => {
+                let message = format!(
+                    "one Stakeout watches one FPVTrackside, and source `{}` is one already: both would publish race/currentOrder. Run a second Stakeout with a configuration and a database of its own",
+                    first.name()
+                );
+                Err(self.refuse(&["source", second.name(), "kind"], &message))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Two sources may share a view only if its columns are the same.

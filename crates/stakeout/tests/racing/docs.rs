@@ -6,12 +6,14 @@ use crate::support::World;
 
 const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
 
-/// The SQL blocks of all pages: where each is, and its text.
+/// The SQL blocks of all pages but those of other sources: where each is, and its text.
 fn blocks() -> Vec<(String, String)> {
     let mut pages: Vec<PathBuf> = std::fs::read_dir(DOCS)
         .expect("docs")
         .map(|entry| entry.expect("an entry").path())
-        .filter(|path| path.extension().is_some_and(|extension| extension == "md"))
+        .filter(|path| {
+            path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("fpv.md")
+        })
         .collect();
     pages.sort();
     let mut blocks = Vec::new();
