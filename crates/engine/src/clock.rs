@@ -104,17 +104,6 @@ impl Clock {
         }
     }
 
-    /// Lets so much time pass for work that is only simulated. Whoever calls it holds a [`Busy`] in virtual time, and does
-    /// not count as busy meanwhile.
-    pub async fn pass(&self, span: Span) {
-        let until = self.now() + span;
-        let _idle = match &self.0 {
-            Kind::Virtual(time) => Some(time.idle()),
-            Kind::System { .. } | Kind::Scaled { .. } => None,
-        };
-        self.sleep_until(until).await;
-    }
-
     /// In virtual time, returns when no work is outstanding and no task can run; at once otherwise.
     pub(crate) async fn quiescence(&self) {
         if let Kind::Virtual(time) = &self.0 {

@@ -62,15 +62,6 @@ impl Drop for Busy {
     }
 }
 
-/// Work that waits for time to pass: while one of these lives, one [`Busy`] does not count.
-pub(crate) struct Idle(Arc<VirtualTime>);
-
-impl Drop for Idle {
-    fn drop(&mut self) {
-        self.0.state().outstanding += 1;
-    }
-}
-
 /// A single-threaded runtime whose clock stands at `start` and moves only when everything is at rest.
 pub fn virtual_runtime(start: Time) -> std::io::Result<(Runtime, Clock)> {
     let time = Arc::new(VirtualTime(Mutex::new(State {
@@ -101,13 +92,6 @@ impl VirtualTime {
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.state().outstanding += 1;
         Busy(Arc::clone(self))
-    }
-
-    pub(crate) fn idle(self: &Arc<Self>) -> Idle {
-        let mut state = self.state();
-        debug_assert!(state.outstanding > 0, "only busy work can wait");
-        state.outstanding -= 1;
-        Idle(Arc::clone(self))
     }
 
     pub(crate) async fn sleep_until(&self, at: Time) {
@@ -217,27 +201,5 @@ mod tests {
             finished_at
         });
         assert_eq!(finished_at, start);
-    }
-
-    #[test]
-    fn simulated_work_takes_its_time_and_nothing_else_does() {
-        let start = Time::from_secs(0);
-        let (runtime, clock) = virtual_runtime(start).expect("runtime");
-        let order = runtime.block_on(async {
-            let log: Arc<Mutex<Vec<(&str, Time)>>> = Arc::default();
-            let work = |name: &'static str, ms: i64| {
-                let (clock, log) = (clock.clone(), Arc::clone(&log));
-                tokio::spawn(async move {
-                    let _busy = clock.busy();
-                    clock.pass(Span::ms(ms)).await;
-                    log.lock().expect("lock").push((name, clock.now()));
-                })
-            };
-            let (slow, fast) = (work("slow", 15), work("fast", 5));
-            slow.await.expect("slow");
-            fast.await.expect("fast");
-            log.lock().expect("lock").clone()
-        });
-        assert_eq!(order, [("fast", start + Span::ms(5)), ("slow", start + Span::ms(15))]);
     }
 }
