@@ -20,7 +20,7 @@ use crate::dispatch::{Dispatcher, Mode};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
-use crate::poll::first_look;
+use crate::poll::{CREDENTIALS, first_look, is_refused};
 use crate::shared::Shared;
 use crate::stats::{PassReport, Stats};
 use crate::{claimer, deliver, janitor, pricing};
@@ -226,6 +226,9 @@ async fn lanes(config: &EngineConfig, freed: &Arc<Notify>) -> Result<BTreeMap<St
             Arc::clone(source)
         });
         let lane = Lane::new(Arc::clone(source), configured, Arc::clone(freed));
+        if config.store.kv(CREDENTIALS, &name).await?.is_some_and(|remembered| is_refused(&remembered)) {
+            lane.was_refused(config.clock.now());
+        }
         if lanes.insert(name.clone(), lane).is_some() {
             return Err(EngineError::DuplicateSource(name));
         }

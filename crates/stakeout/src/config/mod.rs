@@ -18,6 +18,7 @@ use serde::Deserialize;
 use stakeout_core::Span;
 use stakeout_sources::json::JsonConfig;
 use stakeout_sources::racing::RacingConfig;
+use stakeout_sources::tables::TablesConfig;
 use stakeout_sources::written::{Duration, Secret};
 use stakeout_store::Retention;
 
@@ -148,6 +149,8 @@ pub enum SourceConfig {
     Json(Box<JsonConfig>),
     /// Horse races: the NZTAB affiliates API.
     Racing(Box<RacingConfig>),
+    /// Restaurant tables: Resy's venue search.
+    Tables(Box<TablesConfig>),
 }
 
 impl SourceConfig {
@@ -160,6 +163,10 @@ impl SourceConfig {
             SourceConfig::Racing(config) => {
                 let RacingConfig { from, partner, partner_id, .. } = &**config;
                 let named = [("from", from), ("partner", partner), ("partner_id", partner_id)];
+                named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
+            }
+            SourceConfig::Tables(config) => {
+                let named = [("api_key", &config.api_key), ("auth_token", &config.auth_token)];
                 named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
             }
         }

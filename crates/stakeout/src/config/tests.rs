@@ -44,7 +44,7 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
         ),
         (
             "[source.shop]\nurl = \"x\"",
-            "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`, `racing`",
+            "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`, `racing`, `tables`",
         ),
         (
             "[source.shop]\nkind = \"jsn\"",
@@ -172,7 +172,7 @@ fn the_example_works_and_shows_every_key() {
         .collect();
     let all = all.join("\n");
     let loaded = Loaded::from_text("stakeout.example.toml", &all).expect("valid with everything");
-    assert_eq!(loaded.config.source.len(), 4);
+    assert_eq!(loaded.config.source.len(), 6);
     let example: serde_json::Value = toml::from_str(&all).expect("TOML");
     assert_eq!(example_is_complete(&example), std::collections::BTreeSet::new());
 }
