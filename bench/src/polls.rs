@@ -62,6 +62,7 @@ pub(crate) fn unchanged(claim: &Claim, now: Time, due: Time) -> PollCommit {
         events: Vec::new(),
         sinks: Vec::new(),
         reconcile: None,
+        kv: Vec::new(),
         log: None,
         finished_run: None,
         sample: None,

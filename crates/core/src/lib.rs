@@ -32,7 +32,7 @@ pub use failure::{Failure, FailureClass};
 pub use fingerprint::{ContentHash, ContentHasher, EventId, Fingerprint, spread};
 pub use judge::Rule;
 pub use observation::{Coverage, Facts, Observation, Scope, Stage, Warning};
-pub use record::{Field, FieldType, Kind, Point, Record, Stream};
+pub use record::{Field, FieldType, Kind, KindView, Point, Record, Shows, Stream};
 pub use snapshot::{Entry, Snapshot};
 pub use source::{Exchange, Limits, Looks, Method, PollContext, Request, Response, SettingRefused, Source};
 pub use target::TargetSpec;

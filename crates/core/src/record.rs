@@ -79,6 +79,45 @@ pub struct Kind {
     /// Whether several targets see different parts of such a record: then a null says nothing, and what another
     /// target knows stays.
     pub merges: bool,
+    /// What is shown of it besides the records that somebody holds.
+    pub views: Vec<KindView>,
+}
+
+/// One more SQL view about a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindView {
+    /// Its name and, with the source kind as prefix, its full one: `drop_events`.
+    pub name: String,
+    /// What it shows.
+    pub shows: Shows,
+}
+
+/// What a [`KindView`] shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// All records, also those that are gone, with their `state`: `open`, `closed` (taken away) or `passed` (its own
+    /// time was over).
+    Life,
+    /// The events of one type about such records.
+    Events {
+        /// The type: `tables.drop`.
+        event_type: String,
+        /// What the column with the target's key is called.
+        target: String,
+        /// What the column with the record's fingerprint is called.
+        subject: String,
+        /// Columns taken from the top of the event's data.
+        fields: Vec<Field>,
+    },
+    /// The targets of one role, with the fingerprints of what they hold.
+    Targets {
+        /// The role: `bucket`.
+        role: String,
+        /// What the column with the target's key is called.
+        target: String,
+        /// What a held record is called in the columns' names: `slot` makes `prev_slot_ids_json`.
+        member: String,
+    },
 }
 
 impl Kind {
@@ -236,6 +275,7 @@ mod tests {
             ],
             streams: vec![],
             merges: false,
+            views: vec![],
         })
     }
 

@@ -219,6 +219,11 @@ pub trait Source: Send + Sync + 'static {
         DoubtPolicy::default()
     }
 
+    /// Whether this failure concerns everybody who asks: then nothing more is asked until a rare probe succeeds.
+    fn is_refused(&self, _failure: &Failure) -> bool {
+        false
+    }
+
     /// The targets that exist by configuration; all others come from listings.
     fn roots(&self, now: Time) -> Vec<TargetSpec>;
 

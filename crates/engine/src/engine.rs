@@ -20,7 +20,7 @@ use crate::dispatch::{Dispatcher, Mode};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
-use crate::poll::first_look;
+use crate::poll::{CREDENTIALS, first_look, is_refused};
 use crate::settings::{self, settings_of, with_possible};
 use crate::shared::Shared;
 use crate::stats::{PassReport, Stats};
@@ -232,6 +232,10 @@ async fn lanes(config: &EngineConfig, freed: &Arc<Notify>) -> Result<BTreeMap<St
         let settings = settings_of(&**source, &stored);
         let configured = with_possible(source, &settings);
         let lane = Lane::new(Arc::clone(source), configured, settings, Arc::clone(freed));
+        let remembered = config.store.kv(CREDENTIALS, &name).await?;
+        if remembered.is_some_and(|remembered| is_refused(&remembered.value)) {
+            lane.was_refused(config.clock.now());
+        }
         if lanes.insert(name.clone(), lane).is_some() {
             return Err(EngineError::DuplicateSource(name));
         }

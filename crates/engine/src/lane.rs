@@ -17,6 +17,20 @@ use tokio::sync::Notify;
 use crate::clock::Clock;
 use crate::durations::Durations;
 
+/// How often a source that is refused is asked whether it still is.
+const PROBE_EVERY: Span = Span::mins(15);
+/// A probe that was not heard of for this long is given up.
+const PROBE_PATIENCE: Span = Span::mins(1);
+
+/// A source that nobody may ask but a rare probe.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// When the next probe may go.
+    until: Time,
+    /// When the probe under way was sent.
+    probing: Option<Time>,
+}
+
 /// One source and what it may be asked.
 pub(crate) struct Lane {
     /// As the configuration file has it: live settings are always applied to this one.
@@ -29,6 +43,8 @@ pub(crate) struct Lane {
     freed: Arc<Notify>,
     /// What the kinds mean together; live settings do not change kinds.
     kinds_meaning: u64,
+    /// Set while the upstream refuses everybody who asks with our credentials.
+    refused: Mutex<Option<Refused>>,
     /// What a poll is worth at the moment: from it every adaptive target derives its interval.
     price: Mutex<Option<f64>>,
     /// The kinds from which something follows.
@@ -60,6 +76,7 @@ impl Lane {
             in_flight: Arc::default(),
             freed,
             kinds_meaning,
+            refused: Mutex::default(),
             price: Mutex::default(),
             derived_from,
             news: Notify::new(),
@@ -154,7 +171,39 @@ impl Lane {
 
     /// Admits one request now, or says when to ask again.
     pub(crate) fn admit(&self, now: Time) -> Result<(), Time> {
-        self.limiter().admit(now)
+        let mut refused = self.refused();
+        if let Some(refused) = &*refused {
+            let probe = refused.probing.map_or(refused.until, |sent| sent + PROBE_PATIENCE);
+            if now < probe {
+                return Err(probe);
+            }
+        }
+        self.limiter().admit(now)?;
+        if let Some(refused) = &mut *refused {
+            refused.probing = Some(now);
+        }
+        Ok(())
+    }
+
+    /// The upstream refused us as such: nothing is asked but a probe now and then. Answers whether that is news.
+    pub(crate) fn refuse(&self, now: Time) -> bool {
+        self.refused().replace(Refused { until: now + PROBE_EVERY, probing: None }).is_none()
+    }
+
+    /// It was refused when the process before this one ended: the first poll is a probe.
+    pub(crate) fn was_refused(&self, now: Time) {
+        *self.refused() = Some(Refused { until: now, probing: None });
+    }
+
+    /// A request failed for another reason, which says nothing about the credentials.
+    pub(crate) fn failed(&self, now: Time) {
+        if let Some(refused) = &mut *self.refused() {
+            *refused = Refused { until: now + PROBE_EVERY, probing: None };
+        }
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Option<Refused>> {
+        self.refused.lock().expect("never poisoned, because nothing panics while it is held")
     }
 
     /// Whether one more poll may be in flight.
@@ -186,9 +235,10 @@ impl Lane {
         self.limiter().penalise(now, retry_after);
     }
 
-    /// The upstream answered.
-    pub(crate) fn reward(&self, now: Time) {
+    /// The upstream answered; answers whether it had refused us before.
+    pub(crate) fn reward(&self, now: Time) -> bool {
         self.limiter().reward(now);
+        self.refused().take().is_some()
     }
 
     /// Sets the price of a poll; answers whether it moved enough to matter.

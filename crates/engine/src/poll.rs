@@ -8,6 +8,7 @@ mod judge;
 mod normalize;
 mod plan;
 mod recall;
+mod standing;
 
 use stakeout_core::adherence::Timing;
 use stakeout_core::{PollContext, Source, Span, Time};
@@ -17,6 +18,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 pub(crate) use judge::first_look;
 pub(crate) use plan::schedule_of;
+pub(crate) use standing::{NAMESPACE as CREDENTIALS, is_refused};
 
 use crate::lane::{Lane, Place};
 use crate::shared::Shared;

@@ -45,6 +45,7 @@ impl Relay {
             ],
             streams: vec![],
             merges: false,
+            views: vec![],
         };
         let limits = Limits {
             requests_per_second: 1e4,

@@ -11,8 +11,8 @@ use stakeout_core::{Span, Time};
 use crate::config::LogFormat;
 
 pub use by_kind::{
-    CadencePreset, PlanRacingArgs, PlanWhat, SimulateRacingArgs, SimulateWhat, TryFpvArgs, TryRacingArgs,
-    TryWhat,
+    CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateRacingArgs,
+    SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs, TryTablesArgs, TryWhat,
 };
 
 const AFTER_HELP: &str = "\
@@ -91,6 +91,9 @@ pub enum Command {
     /// List live settings, or change one
     #[command(args_conflicts_with_subcommands = true, after_help = SETTINGS_HELP)]
     Settings(SettingsArgs),
+    /// Look after restaurant tables
+    #[command(subcommand, after_help = TABLES_HELP)]
+    Tables(TablesAction),
     /// Forecast when something would be polled
     #[command(subcommand)]
     Plan(PlanWhat),
@@ -136,6 +139,11 @@ Examples:
   stakeout history 7e2f6a52-93d5-4b0c-a4c5-0c3f3f2d8a11 --plot
   stakeout history 'Night Owl' --stream odds_history
   stakeout history prices json_prices 'north|A-17'";
+
+const TABLES_HELP: &str = "\
+Examples:
+  stakeout tables rebaseline 2026-02-28_20:30
+  stakeout tables rebaseline --all";
 
 const SETTINGS_HELP: &str = "\
 Live settings stand over the configuration file and act at once.

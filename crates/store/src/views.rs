@@ -3,6 +3,8 @@
 //! Pure text for both dialects. A view of a kind shows the records that somebody holds, a view of a stream its whole
 //! history. A field always keeps its name: a fixed column of the same name is left out.
 
+mod more;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
@@ -53,6 +55,11 @@ pub fn views(dialect: Dialect, kinds: &[Kind], tables: &[String]) -> Result<Vec<
             let name = format!("{}_{}", kind.family, stream.name);
             full.insert(name.clone(), stream_select(dialect, kind, stream));
             bare.entry(stream.name.clone()).or_default().push(name);
+        }
+        for view in &kind.views {
+            let name = format!("{}_{}", kind.family, view.name);
+            full.insert(name.clone(), more::select(dialect, kind, view)?);
+            bare.entry(view.name.clone()).or_default().push(name);
         }
     }
     for (name, select) in generic(dialect) {

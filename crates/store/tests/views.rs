@@ -22,6 +22,7 @@ fn entrants() -> Kind {
         ],
         streams: vec![Stream { name: "odds_history".into(), fields: vec!["win".into()] }],
         merges: false,
+        views: vec![],
     }
 }
 
@@ -34,6 +35,7 @@ fn plain(family: &str, collection: &str) -> Kind {
         fields,
         streams: vec![],
         merges: false,
+        views: vec![],
     }
 }
 

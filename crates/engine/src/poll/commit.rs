@@ -15,7 +15,7 @@ use super::fetch::Fetched;
 use super::judge::Judged;
 use super::normalize::redact;
 use super::plan::Planned;
-use super::{Job, Report};
+use super::{Job, Report, standing};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -117,6 +117,8 @@ fn assemble(
         run: Some(planned.run.clone()),
     };
     let log = log(job, fetched, compared, &judged, planned);
+    let (alert, kv) = standing::told(job, fetched);
+    let events = judged.events.into_iter().chain(alert).collect();
     PollCommit {
         target: claim.target,
         source: claim.source.clone(),
@@ -133,9 +135,10 @@ fn assemble(
         records: judged.records,
         releases: judged.releases,
         history: judged.history,
-        events: judged.events,
+        events,
         sinks: job.shared.sink_names.clone(),
         reconcile: judged.reconcile,
+        kv,
         log,
         finished_run: planned.finished_run.clone(),
         sample: sample(fetched, compared),
@@ -147,7 +150,7 @@ fn rate(job: &Job<'_>, compared: &Compared, judged: &Judged, planned: &Planned) 
     let mut rate = job.claim.state.rate;
     let adaptive = matches!(job.source.plan(&job.claim.spec, &compared.facts), Plan::Adaptive(_));
     if let (true, Some(interval)) = (adaptive, planned.since_last_look) {
-        rate.get_or_insert_default().observe(interval, judged.events.len() as u32);
+        rate.get_or_insert_default().observe(interval, judged.newsworthy);
     }
     rate
 }
@@ -260,6 +263,7 @@ fn poisoned(
         history: Vec::new(),
         events: Vec::new(),
         reconcile: None,
+        kv: Vec::new(),
         log: Some(log),
         sample: Some(Sample {
             at: fetched.ended,

@@ -29,6 +29,9 @@ pub(super) struct Judged {
     pub(super) events: Vec<EventWrite>,
     pub(super) reconcile: Option<Reconcile>,
     pub(super) changes: u32,
+    /// Events that will most likely come about: those that the quiet time suppresses say nothing about how much
+    /// happens here.
+    pub(super) newsworthy: u32,
 }
 
 /// The records of a poll that are new or changed.
@@ -73,9 +76,12 @@ pub(super) fn judge(
             facts_before: &job.claim.state.facts,
             facts: &compared.facts,
             before: &job.claim.snapshot,
+            memory: &job.claim.state.memory,
             changes: &changes,
         };
         judged.events = events(job, fetched, comparison, job.source.judge(&judgement));
+        judged.newsworthy =
+            judged.events.iter().filter(|event| is_newsworthy(event, &recalled)).count() as u32;
     }
     // Rows are locked in fingerprint order, everywhere.
     judged.records.sort_by_key(|write| write.fingerprint);
@@ -209,6 +215,15 @@ fn keep(
         added,
         base: Base::Recalled(recalled.records.get(&record.fingerprint).map(|stored| stored.content)),
     });
+}
+
+/// Whether the record was not away only briefly, so that its last event still keeps it quiet.
+fn is_newsworthy(event: &EventWrite, recalled: &Recalled) -> bool {
+    let gone = recalled.records.get(&event.subject).and_then(|stored| stored.gone);
+    match (event.quiet.max(event.unseen_for), gone) {
+        (Some(quiet), Some(gone)) => event.at - gone >= quiet,
+        _ => true,
+    }
 }
 
 /// Gives each draft its identity: the same on every node and after every crash.

@@ -100,6 +100,7 @@ fn kind(collection: &str, fields: &[(&str, FieldType)]) -> Kind {
         fields: fields.iter().map(|(name, ty)| field(name, *ty)).collect(),
         streams: vec![],
         merges: false,
+        views: vec![],
     }
 }
 

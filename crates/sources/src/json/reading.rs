@@ -85,6 +85,7 @@ impl Reading {
             fields: fields.iter().map(field).collect(),
             streams,
             merges: false,
+            views: vec![],
         };
         Ok(Reading {
             group_space: format!("{}/group", kind.full_name()),

@@ -283,6 +283,7 @@ impl World {
             facts_before: &watched.facts,
             facts: &seen.facts,
             before: &watched.snapshot,
+            memory: &watched.memory,
             changes: &changes,
         };
         if found.verdict == Verdict::Changed {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use stakeout_core::Time;
+use stakeout_sources::tables::Rate;
 
 use super::{retiming, share, time};
 
@@ -13,6 +14,43 @@ pub enum PlanWhat {
     /// The polls of one race, without jitter
     #[command(after_help = PLAN_RACING_HELP)]
     Racing(PlanRacingArgs),
+    /// What a request budget buys for restaurant tables
+    #[command(after_help = PLAN_TABLES_HELP)]
+    Tables(PlanTablesArgs),
+}
+
+const PLAN_TABLES_HELP: &str = "\
+Example: two weeks of a box with 2,722 venues, two times a day, two party sizes
+  stakeout plan tables --venues 2722 --budget 60/min";
+
+/// `plan tables`
+#[derive(Debug, Args)]
+pub struct PlanTablesArgs {
+    /// Venues in the box
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub venues: u64,
+    /// How often the provider may be asked
+    #[arg(long, value_name = "RATE", default_value = "60/min", value_parser = rate)]
+    pub budget: Rate,
+    /// Days from today on
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub days: u32,
+    /// Time slots a day
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=24))]
+    pub time_slots: u32,
+    /// Party sizes
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub party_sizes: u32,
+    /// Venues per page
+    #[arg(long, value_name = "N", default_value_t = 75, value_parser = clap::value_parser!(u32).range(1..=75))]
+    pub per_page: u32,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    Rate::parse(text).ok_or_else(|| "expected a rate such as 60/min, 2/s or 600/h".to_owned())
 }
 
 const PLAN_RACING_HELP: &str = "\
@@ -60,6 +98,55 @@ pub enum TryWhat {
     /// An event, as a directory laid out like FPVTrackside's paths
     #[command(after_help = TRY_FPV_HELP)]
     Fpv(TryFpvArgs),
+    /// A page of Resy's venue search
+    #[command(after_help = TRY_TABLES_HELP)]
+    Tables(TryTablesArgs),
+}
+
+const TRY_TABLES_HELP: &str = "\
+Examples:
+  stakeout try tables --file response.json                           the slots in a table
+  stakeout try tables --file now.json --previous before.json --json  what would be added, closed and told";
+
+/// `try tables`
+#[derive(Debug, Args)]
+pub struct TryTablesArgs {
+    /// The saved body of an answer
+    #[arg(long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// An earlier one, taken as the baseline
+    #[arg(long, value_name = "FILE")]
+    pub previous: Option<PathBuf>,
+    /// For how many people was asked
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub party_size: u32,
+    /// The market's time zone
+    #[arg(long, value_name = "NAME", default_value = "America/New_York")]
+    pub zone: String,
+    /// The most slots that the provider shows of a venue; 0 if it shows all
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub slot_cap: u32,
+    /// Print {"slots", "coverage", "added", "closed", "drops", "warnings"}
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to do with the buckets of tables sources.
+#[derive(Debug, Subcommand)]
+pub enum TablesAction {
+    /// Set baseline and previous state anew from the next complete poll, silently
+    Rebaseline(RebaselineArgs),
+}
+
+/// `tables rebaseline`
+#[derive(Debug, Args)]
+pub struct RebaselineArgs {
+    /// SOURCE/BUCKET, or the bucket alone if only one source has it
+    #[arg(value_name = "BUCKET", required_unless_present = "all", conflicts_with = "all")]
+    pub bucket: Option<String>,
+    /// Every bucket of every source
+    #[arg(long)]
+    pub all: bool,
 }
 
 const TRY_RACING_HELP: &str = "\

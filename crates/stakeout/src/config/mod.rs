@@ -19,6 +19,7 @@ use stakeout_core::Span;
 use stakeout_sources::fpv::FpvConfig;
 use stakeout_sources::json::JsonConfig;
 use stakeout_sources::racing::RacingConfig;
+use stakeout_sources::tables::TablesConfig;
 use stakeout_sources::written::{Duration, Secret};
 use stakeout_store::Retention;
 
@@ -151,6 +152,8 @@ pub enum SourceConfig {
     Racing(Box<RacingConfig>),
     /// Drone races: the event that an FPVTrackside has open.
     Fpv(Box<FpvConfig>),
+    /// Restaurant tables: Resy's venue search.
+    Tables(Box<TablesConfig>),
 }
 
 impl SourceConfig {
@@ -166,6 +169,10 @@ impl SourceConfig {
                 named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
             }
             SourceConfig::Fpv(_) => Vec::new(),
+            SourceConfig::Tables(config) => {
+                let named = [("api_key", &config.api_key), ("auth_token", &config.auth_token)];
+                named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
+            }
         }
     }
 }

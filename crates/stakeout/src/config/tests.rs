@@ -44,7 +44,7 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
         ),
         (
             "[source.shop]\nurl = \"x\"",
-            "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`, `racing`, `fpv`",
+            "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`, `racing`, `fpv`, `tables`",
         ),
         (
             "[source.shop]\nkind = \"jsn\"",
@@ -189,7 +189,7 @@ fn the_example_works_and_shows_every_key() {
         .collect();
     let all = all.join("\n");
     let loaded = Loaded::from_text("stakeout.example.toml", &all).expect("valid with everything");
-    assert_eq!(loaded.config.source.len(), 5);
+    assert_eq!(loaded.config.source.len(), 7);
     let example: serde_json::Value = toml::from_str(&all).expect("TOML");
     assert_eq!(example_is_complete(&example), std::collections::BTreeSet::new());
 }
@@ -246,7 +246,8 @@ fn the_environment_example_names_what_the_sources_demand() {
     // Each kind with nothing but what it must be given.
     let mut demanded = std::collections::BTreeSet::new();
     for kind in read::KINDS {
-        let required = if *kind == "racing" { "" } else { "url = \"https://example.org/\"" };
+        let has_address = matches!(*kind, "racing" | "tables");
+        let required = if has_address { "" } else { "url = \"https://example.org/\"" };
         let text = format!("[source.x]\nkind = \"{kind}\"\n{required}\n");
         let loaded = Loaded::from_text("stakeout.toml", &text).expect("the defaults");
         for (_, secret) in loaded.config.source["x"].secrets() {

@@ -59,7 +59,9 @@ CREATE TABLE snapshots (
     target_id INTEGER PRIMARY KEY,
     version   INTEGER NOT NULL,
     records   INTEGER NOT NULL,
-    body      BLOB    NOT NULL
+    body      BLOB    NOT NULL,
+    -- The body as it was when the baseline was last set; kept for people, nothing is compared with it.
+    baseline  BLOB
 );
 
 CREATE TABLE records (

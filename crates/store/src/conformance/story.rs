@@ -154,6 +154,7 @@ impl Poll {
             events: vec![],
             sinks: vec![],
             reconcile: None,
+            kv: vec![],
             log: None,
             finished_run: None,
             sample: None,

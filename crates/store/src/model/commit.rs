@@ -140,6 +140,17 @@ pub struct NewPlan {
     pub schedule: Schedule,
 }
 
+/// A value that a poll publishes.
+#[derive(Clone, Debug, PartialEq)]
+pub struct KvSet {
+    /// `credentials`
+    pub namespace: String,
+    /// `nyc`
+    pub key: String,
+    /// Any JSON.
+    pub value: serde_json::Value,
+}
+
 /// How a poll ended, as one word in the row and in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -268,6 +279,8 @@ pub struct PollCommit {
     pub sinks: Vec<String>,
     /// Changes to the set of targets.
     pub reconcile: Option<Reconcile>,
+    /// Published values, written only where they differ.
+    pub kv: Vec<KvSet>,
     /// The poll log's line, if it is notable.
     pub log: Option<PollLog>,
     /// A stretch of regular polling that this poll ended.
@@ -285,6 +298,7 @@ impl PollCommit {
             && self.history.is_empty()
             && self.events.is_empty()
             && self.reconcile.is_none()
+            && self.kv.is_empty()
             && self.log.is_none()
             && self.finished_run.is_none()
             && self.sample.is_none()

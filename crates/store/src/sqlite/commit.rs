@@ -10,8 +10,8 @@ use stakeout_core::adherence::Cause;
 use super::fault::{Fault, Work};
 use super::records::Effects;
 use super::writer::Tx;
-use super::{events, history, reconcile, records, rows};
-use crate::{CommitOutcome, Done, PollCommit, Schedule};
+use super::{derived, events, history, reconcile, records, rows};
+use crate::{CommitOutcome, Done, PollCommit, PollOutcome, Schedule};
 
 /// Whether losing this poll with the power would lose more than a due time or a line of the log.
 pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
@@ -21,6 +21,7 @@ pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
         || !poll.history.is_empty()
         || !poll.events.is_empty()
         || poll.reconcile.is_some()
+        || !poll.kv.is_empty()
 }
 
 /// Whether polls that share a transaction are guarded against each other. Savepoints cost more than most polls, and
@@ -181,6 +182,9 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
     if let Some(changes) = &poll.reconcile {
         reconcile::from_listing(tx, &row, changes, poll.now, &mut done.touched)?;
     }
+    for kv in &poll.kv {
+        derived::publish(tx.conn, &kv.namespace, &kv.key, &kv.value, poll.now)?;
+    }
     write_snapshot(tx.conn, poll)?;
     write_diagnostics(tx.conn, poll)?;
     // A listing may have re-planned its own target.
@@ -233,16 +237,26 @@ fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut
 }
 
 fn write_snapshot(conn: &Connection, poll: &PollCommit) -> Work<()> {
-    let Some(snapshot) = &poll.snapshot else { return Ok(()) };
+    let baseline = poll.outcome == PollOutcome::Baseline;
+    let Some(snapshot) = &poll.snapshot else {
+        if baseline {
+            conn.prepare_cached("UPDATE snapshots SET baseline = body WHERE target_id = ?1")?
+                .execute([poll.target.0])?;
+        }
+        return Ok(());
+    };
     conn.prepare_cached(
-        "INSERT INTO snapshots (target_id, version, records, body) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET version = excluded.version, records = excluded.records, body = excluded.body",
+        "INSERT INTO snapshots (target_id, version, records, body, baseline)
+         VALUES (?1, ?2, ?3, ?4, CASE WHEN ?5 THEN ?4 END)
+         ON CONFLICT DO UPDATE SET version = excluded.version, records = excluded.records, body = excluded.body,
+             baseline = coalesce(excluded.baseline, baseline)",
     )?
     .execute(params![
         poll.target.0,
         poll.state.memory.version as i64,
         snapshot.len() as i64,
-        snapshot.to_bytes()
+        snapshot.to_bytes(),
+        baseline
     ])?;
     Ok(())
 }

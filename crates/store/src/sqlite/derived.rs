@@ -1,13 +1,14 @@
 //! What follows from all of a source's records: read in one transaction, written in one, only where it differs.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use stakeout_core::Time;
 
 use super::claim::source_id;
 use super::fault::Work;
 use super::records::Effects;
 use super::writer::Tx;
 use super::{events, read, reconcile, rows};
-use crate::{DeriveCommit, DeriveDone, DeriveOutcome, DerivedRecord, KvWrite, TargetId, Whole};
+use crate::{DeriveCommit, DeriveDone, DeriveOutcome, DerivedRecord, TargetId, Whole};
 
 /// Everything a source holds of these kinds, at one moment.
 pub(super) fn whole(
@@ -48,7 +49,7 @@ pub(super) fn write(tx: &mut Tx<'_>, derived: &DeriveCommit) -> Work<DeriveOutco
         done.touched.extend(reconcile::refocus(tx.conn, source_id, refocus)?);
     }
     for kv in &derived.kv {
-        publish(tx.conn, kv, derived)?;
+        publish(tx.conn, &kv.namespace, &kv.key, &kv.value, derived.now)?;
     }
     for record in &derived.records {
         tx.conn
@@ -115,12 +116,19 @@ fn record_is_as_read(conn: &Connection, source_id: i64, record: &DerivedRecord) 
     Ok(found == Some(record.base))
 }
 
-fn publish(conn: &Connection, kv: &KvWrite, derived: &DeriveCommit) -> Work<()> {
+/// Publishes a value if it differs from what is there.
+pub(super) fn publish(
+    conn: &Connection,
+    namespace: &str,
+    key: &str,
+    value: &serde_json::Value,
+    now: Time,
+) -> Work<()> {
     conn.prepare_cached(
         "INSERT INTO kv (namespace, key, value, updated_us) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us
          WHERE value <> excluded.value",
     )?
-    .execute(params![kv.namespace, kv.key, kv.value.to_string(), derived.now.us()])?;
+    .execute(params![namespace, key, value.to_string(), now.us()])?;
     Ok(())
 }

@@ -25,6 +25,8 @@ pub(super) fn write(tx: &mut Tx<'_>, proposed: &Proposed<'_>, effects: &Effects)
     for event in proposed.events {
         let happened = effects.get(&event.subject).copied().unwrap_or_default();
         let comes_about = holds(event, happened)
+            && (event.requires != Effect::AppearedFirst
+                || is_first(tx.conn, proposed.source_id, event, effects)?)
             && !is_known(tx.conn, proposed, event)?
             && !is_duplicate(tx.conn, event)?
             && claim_notice(tx.conn, proposed.source_id, event)?;
@@ -39,7 +41,7 @@ pub(super) fn write(tx: &mut Tx<'_>, proposed: &Proposed<'_>, effects: &Effects)
 fn holds(event: &EventWrite, happened: Happened) -> bool {
     let required = match event.requires {
         Effect::Any => true,
-        Effect::Appeared => happened.appeared,
+        Effect::Appeared | Effect::AppearedFirst => happened.appeared,
         Effect::Changed => happened.changed,
         Effect::Vanished => happened.vanished,
     };
@@ -48,6 +50,24 @@ fn holds(event: &EventWrite, happened: Happened) -> bool {
         _ => true,
     };
     required && unseen_long_enough
+}
+
+/// Whether nobody held another record of the subject's group and parent before this commit.
+fn is_first(conn: &Connection, source_id: i64, event: &EventWrite, effects: &Effects) -> Work<bool> {
+    let mut statement = conn.prepare_cached(
+        "SELECT o.fingerprint FROM records r JOIN records o ON o.source_id = r.source_id AND o.parent = r.parent
+             AND o.group_print = r.group_print AND o.gone_us IS NULL
+         WHERE r.source_id = ?1 AND r.fingerprint = ?2",
+    )?;
+    let mut held = statement.query(params![source_id, event.subject.to_bytes()])?;
+    while let Some(row) = held.next()? {
+        // What came with it in the same commit was not there before either.
+        let other = rows::print(row, "fingerprint")?;
+        if !effects.get(&other).is_some_and(|happened| happened.appeared) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 /// Whether this very event is in the log; the same identity with other content is a mistake.
