@@ -2,18 +2,22 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::Value as Json;
-use stakeout_core::Span;
+use stakeout_core::{Source, Span, Time};
 use stakeout_store::TargetId;
-use tokio::sync::{mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use crate::clock::Clock;
 use crate::dispatch::Message;
 use crate::engine::EngineError;
+use crate::lane::Lane;
 use crate::replan;
 use crate::shared::Shared;
 use crate::stats::PassReport;
+use crate::vitals::{SourceVitals, Vitals};
 
 /// A handle to a running engine; cheap to clone.
 #[derive(Clone)]
@@ -50,20 +54,8 @@ impl Control {
     /// Changes a live setting, or removes it with `None`. A value that is refused changes nothing.
     pub async fn set_setting(&self, key: &str, value: Option<Json>) -> Result<(), EngineError> {
         let _busy = self.shared.clock.busy();
-        let unknown = || EngineError::UnknownSetting {
-            key: key.to_owned(),
-            known: self.shared.source_names().iter().map(|name| format!("source.{name}.…")).collect(),
-        };
-        let (source, name) =
-            key.strip_prefix("source.").and_then(|rest| rest.split_once('.')).ok_or_else(unknown)?;
-        let lane = self.shared.lanes.get(source).ok_or_else(unknown)?;
         let _one_at_a_time = self.shared.settings.lock().await;
-        let mut settings = self.settings_of(source).await?;
-        match &value {
-            Some(value) => settings.insert(name.to_owned(), value.clone()),
-            None => settings.remove(name),
-        };
-        let configured = lane.configured(&settings)?;
+        let (source, lane, configured) = self.try_setting(key, value.as_ref()).await?;
         self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
         lane.reconfigure(configured);
         let moved = replan::source(&self.shared, source, None).await?;
@@ -101,6 +93,84 @@ impl Control {
     /// How many polls were committed since the start, failed ones included, as it grows.
     pub fn polled(&self) -> watch::Receiver<u64> {
         self.shared.polled.subscribe()
+    }
+
+    /// Names of published values that changed: namespace and key.
+    pub fn published(&self) -> broadcast::Receiver<(String, String)> {
+        self.shared.published.subscribe()
+    }
+
+    /// Engine time.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// When the engine started.
+    pub fn started(&self) -> Time {
+        self.shared.started
+    }
+
+    /// The sources as their settings are now, by name.
+    pub fn sources(&self) -> Vec<Arc<dyn Source>> {
+        self.shared.lanes.values().map(Lane::source).collect()
+    }
+
+    /// A source by name.
+    pub fn source(&self, name: &str) -> Option<Arc<dyn Source>> {
+        self.shared.lanes.get(name).map(Lane::source)
+    }
+
+    /// How the engine is doing. Never waits.
+    pub fn vitals(&self) -> Vitals {
+        let shared = &self.shared;
+        let totals = shared.stats.totals();
+        let source = |(name, lane): (&String, &Lane)| SourceVitals {
+            name: name.clone(),
+            totals: totals.get(name).cloned().unwrap_or_default(),
+            lane: lane.state(),
+        };
+        let (commits, committing) = shared.commits.read();
+        Vitals {
+            sources: shared.lanes.iter().map(source).collect(),
+            held: shared.held.load(Ordering::Relaxed) as u64,
+            committing: shared.committer.waiting() as u64,
+            commits,
+            commit_time: committing,
+        }
+    }
+
+    /// Whether a setting would be accepted, without changing it.
+    pub async fn check_setting(&self, key: &str, value: Option<&Json>) -> Result<(), EngineError> {
+        self.try_setting(key, value).await.map(|_| ())
+    }
+
+    /// Computes the due times of one target's plan anew, as after a change of settings.
+    pub async fn replan_target(&self, source: &str, key: &str) -> Result<(), EngineError> {
+        let row = self.shared.store.target(source, key).await?;
+        let row = row.ok_or_else(|| EngineError::UnknownTarget(format!("{source}/{key}")))?;
+        let moved = replan::one(&self.shared, &row).await?;
+        self.changed(moved).await
+    }
+
+    /// The lane a setting belongs to, and its source with the setting applied.
+    async fn try_setting(
+        &self,
+        key: &str,
+        value: Option<&Json>,
+    ) -> Result<(&str, &Lane, Arc<dyn Source>), EngineError> {
+        let unknown = || EngineError::UnknownSetting {
+            key: key.to_owned(),
+            known: self.shared.source_names().iter().map(|name| format!("source.{name}.…")).collect(),
+        };
+        let (source, name) =
+            key.strip_prefix("source.").and_then(|rest| rest.split_once('.')).ok_or_else(unknown)?;
+        let (source, lane) = self.shared.lanes.get_key_value(source).ok_or_else(unknown)?;
+        let mut settings = self.settings_of(source).await?;
+        match value {
+            Some(value) => settings.insert(name.to_owned(), value.clone()),
+            None => settings.remove(name),
+        };
+        Ok((source, lane, lane.configured(&settings)?))
     }
 
     async fn find(&self, source: &str, key: &str) -> Result<TargetId, EngineError> {

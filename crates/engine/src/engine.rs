@@ -2,18 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicUsize};
 use std::time::Duration;
 
 use stakeout_core::{SettingRefused, Source, Span};
 use stakeout_store::{Retention, Store, StoreError, Wanted};
-use tokio::sync::{Mutex, Notify, mpsc, watch};
+use tokio::sync::{Mutex, Notify, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::committer::Committer;
+use crate::committer::{CommitTimes, Committer};
 use crate::control::{Control, settings_of};
 use crate::deliver::Sink;
 use crate::dispatch::{Dispatcher, Mode};
@@ -21,7 +21,7 @@ use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
 use crate::poll::first_look;
-use crate::shared::Shared;
+use crate::shared::{MAX_PUBLISHED, Shared};
 use crate::stats::{PassReport, Stats};
 use crate::{claimer, deliver, janitor, pricing};
 
@@ -154,8 +154,13 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     config.store.ensure_views(&kinds).await?;
 
     let fatal = Fatal::default();
-    let (committer, committing) =
-        Committer::start(Arc::clone(&config.store), config.clock.clone(), fatal.clone());
+    let commits = Arc::new(CommitTimes::default());
+    let (committer, committing) = Committer::start(
+        Arc::clone(&config.store),
+        config.clock.clone(),
+        fatal.clone(),
+        Arc::clone(&commits),
+    );
     let newest = config.store.stats().await?.seq;
     let shared = Arc::new(Shared {
         node: config.node,
@@ -177,6 +182,9 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         settings: Mutex::new(()),
         newest: watch::channel(newest).0,
         polled: watch::channel(0).0,
+        published: broadcast::channel(MAX_PUBLISHED).0,
+        held: AtomicUsize::new(0),
+        commits,
     });
     discover_roots(&shared).await?;
 

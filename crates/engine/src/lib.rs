@@ -28,11 +28,14 @@ mod replan;
 mod shared;
 mod stats;
 pub mod virtual_time;
+mod vitals;
 
 pub use clock::Clock;
 pub use control::Control;
 pub use deliver::{NullSink, Sink, SinkError};
 pub use engine::{Engine, EngineConfig, EngineError, EngineHandle};
 pub use fetch::Fetch;
-pub use stats::{FailedPoll, PassReport};
+pub use lane::LaneState;
+pub use stats::{FailedPoll, PassReport, Totals};
 pub use virtual_time::virtual_runtime;
+pub use vitals::{SourceVitals, Vitals};

@@ -2,14 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use stakeout_core::{Span, Time};
 use stakeout_store::{Done, Store, StoreError};
-use tokio::sync::{Mutex, Notify, watch};
+use tokio::sync::{Mutex, Notify, broadcast, watch};
 
 use crate::clock::Clock;
-use crate::committer::Committer;
+use crate::committer::{CommitTimes, Committer};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
@@ -46,7 +46,16 @@ pub(crate) struct Shared {
     pub(crate) newest: watch::Sender<u64>,
     /// Polls committed since the start, failed ones included.
     pub(crate) polled: watch::Sender<u64>,
+    /// Names of published values that changed. Whoever is too slow for it is told so and reads them all.
+    pub(crate) published: broadcast::Sender<(String, String)>,
+    /// Targets held in the timer.
+    pub(crate) held: AtomicUsize,
+    /// How long commits took.
+    pub(crate) commits: Arc<CommitTimes>,
 }
+
+/// Names of changed values that may wait for a slow reader.
+pub(crate) const MAX_PUBLISHED: usize = 256;
 
 impl Shared {
     /// Tells whoever waits for events or new targets.
@@ -61,6 +70,10 @@ impl Shared {
         }
         if !done.touched.is_empty() {
             self.look.notify_one();
+        }
+        for name in &done.kv_changed {
+            // Nobody listening is no failure.
+            let _ = self.published.send(name.clone());
         }
     }
 

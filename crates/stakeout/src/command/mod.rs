@@ -10,6 +10,7 @@ mod run;
 mod settings;
 mod simulate;
 mod targets;
+mod token;
 mod try_out;
 mod why;
 
@@ -62,6 +63,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Events(args) => events::events(&place, &args).await,
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,
+        Command::Token(action) => token::token(&place, action).await,
         // Done before a configuration was looked for.
         Command::Demo(_)
         | Command::Plan(_)
