@@ -4,10 +4,11 @@
 //! while somebody else's transaction is under way. In virtual time a batch is flushed when everything is at rest,
 //! in (due, target) order, so that the event log does not depend on who was faster.
 
-use std::sync::Arc;
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
-use stakeout_core::Time;
+use stakeout_core::adherence::LatenessHistogram;
+use stakeout_core::{Span, Time};
 use stakeout_store::{CommitOutcome, PollCommit, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
 use tracing::warn;
@@ -30,6 +31,23 @@ struct Waiting {
     answer: oneshot::Sender<CommitOutcome>,
 }
 
+/// How long commits took, in real time.
+#[derive(Debug, Default)]
+pub(crate) struct CommitTimes(Mutex<(LatenessHistogram, Duration)>);
+
+impl CommitTimes {
+    fn record(&self, took: Duration) {
+        let mut times = self.0.lock().expect("never poisoned, because nothing panics while it is held");
+        times.0.record(Span::from_std(took));
+        times.1 += took;
+    }
+
+    /// The histogram and the sum.
+    pub(crate) fn read(&self) -> (LatenessHistogram, Duration) {
+        self.0.lock().expect("never poisoned, because nothing panics while it is held").clone()
+    }
+}
+
 /// Where finished polls are handed in.
 #[derive(Clone)]
 pub(crate) struct Committer(mpsc::Sender<Waiting>);
@@ -40,10 +58,16 @@ impl Committer {
         store: Arc<dyn Store>,
         clock: Clock,
         fatal: Fatal,
+        times: Arc<CommitTimes>,
     ) -> (Committer, tokio::task::JoinHandle<()>) {
         let (handle, waiting) = mpsc::channel(MAX_WAITING);
-        let task = tokio::spawn(run(store, clock, fatal, waiting));
+        let task = tokio::spawn(run(store, clock, fatal, times, waiting));
         (Committer(handle), task)
+    }
+
+    /// Polls that wait to be committed.
+    pub(crate) fn waiting(&self) -> usize {
+        self.0.max_capacity() - self.0.capacity()
     }
 
     /// Commits a poll. `None` when the store is not available.
@@ -54,7 +78,13 @@ impl Committer {
     }
 }
 
-async fn run(store: Arc<dyn Store>, clock: Clock, fatal: Fatal, mut waiting: mpsc::Receiver<Waiting>) {
+async fn run(
+    store: Arc<dyn Store>,
+    clock: Clock,
+    fatal: Fatal,
+    times: Arc<CommitTimes>,
+    mut waiting: mpsc::Receiver<Waiting>,
+) {
     while let Some(first) = waiting.recv().await {
         let mut batch = vec![first];
         clock.quiescence().await;
@@ -70,7 +100,9 @@ async fn run(store: Arc<dyn Store>, clock: Clock, fatal: Fatal, mut waiting: mps
             batch.sort_by_key(|w| (w.due, w.poll.target));
         }
         let busy = clock.busy();
+        let began = Instant::now();
         flush(&*store, &fatal, batch).await;
+        times.record(began.elapsed());
         drop(busy);
     }
 }

@@ -2,14 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::Value as Json;
-use stakeout_core::{SettingRefused, Source, Span};
-use stakeout_store::{KvRow, TargetId};
+use stakeout_core::{SettingRefused, Source, Span, Time};
+use stakeout_store::TargetId;
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::claimer::LookCount;
+use crate::clock::Clock;
 use crate::dispatch::Message;
 use crate::engine::EngineError;
 use crate::lane::Lane;
@@ -17,6 +19,7 @@ use crate::replan;
 use crate::settings::{Scope, is_open, settings_of, with_possible};
 use crate::shared::Shared;
 use crate::stats::PassReport;
+use crate::vitals::{SourceVitals, Vitals};
 
 /// A handle to a running engine; cheap to clone.
 #[derive(Clone)]
@@ -53,14 +56,8 @@ impl Control {
     /// Changes a live setting, or removes it with `None`. A value that is refused changes nothing.
     pub async fn set_setting(&self, key: &str, value: Option<Json>) -> Result<(), EngineError> {
         let _busy = self.shared.clock.busy();
-        let (lanes, name) = self.meant(key)?;
         let _one_at_a_time = self.shared.settings.lock().await;
-        let mut stored = self.shared.store.settings().await?;
-        stored.retain(|(known, _)| known != key);
-        stored.extend(value.clone().map(|value| (key.to_owned(), value)));
-        if let Some(value) = &value {
-            lanes.iter().try_for_each(|lane| check(&**lane.filed(), &stored, name, value))?;
-        }
+        let (lanes, stored) = self.try_setting(key, value.as_ref()).await?;
         self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
         let mut moved = Vec::new();
         for lane in lanes {
@@ -72,7 +69,7 @@ impl Control {
     }
 
     /// The sources that a setting is meant for, and its name there.
-    fn meant<'a>(&'a self, key: &'a str) -> Result<(Vec<&'a Lane>, &'a str), EngineError> {
+    fn meant<'s, 'k>(&'s self, key: &'k str) -> Result<(Vec<&'s Lane>, &'k str), EngineError> {
         let lanes = &self.shared.lanes;
         let (meant, name): (Vec<&Lane>, &str) = match Scope::of(key) {
             Some(Scope::One(source, name)) => (lanes.get(source).into_iter().collect(), name),
@@ -119,11 +116,6 @@ impl Control {
         self.shared.newest.subscribe()
     }
 
-    /// Published values, as they change. Whoever reads too slowly loses the oldest and is told so.
-    pub fn published(&self) -> broadcast::Receiver<KvRow> {
-        self.shared.published.subscribe()
-    }
-
     /// How due targets were looked for since the start.
     pub fn looks(&self) -> LookCount {
         self.shared.looks.count()
@@ -132,6 +124,79 @@ impl Control {
     /// How many polls were committed since the start, failed ones included, as it grows.
     pub fn polled(&self) -> watch::Receiver<u64> {
         self.shared.polled.subscribe()
+    }
+
+    /// Names of published values that changed: namespace and key.
+    pub fn published(&self) -> broadcast::Receiver<(String, String)> {
+        self.shared.published.subscribe()
+    }
+
+    /// Engine time.
+    pub fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
+    /// When the engine started.
+    pub fn started(&self) -> Time {
+        self.shared.started
+    }
+
+    /// The sources as their settings are now, by name.
+    pub fn sources(&self) -> Vec<Arc<dyn Source>> {
+        self.shared.lanes.values().map(Lane::source).collect()
+    }
+
+    /// A source by name.
+    pub fn source(&self, name: &str) -> Option<Arc<dyn Source>> {
+        self.shared.lanes.get(name).map(Lane::source)
+    }
+
+    /// How the engine is doing. Never waits.
+    pub fn vitals(&self) -> Vitals {
+        let shared = &self.shared;
+        let totals = shared.stats.totals();
+        let source = |(name, lane): (&String, &Lane)| SourceVitals {
+            name: name.clone(),
+            totals: totals.get(name).cloned().unwrap_or_default(),
+            lane: lane.state(),
+        };
+        let (commits, committing) = shared.commits.read();
+        Vitals {
+            sources: shared.lanes.iter().map(source).collect(),
+            held: shared.held.load(Ordering::Relaxed) as u64,
+            committing: shared.committer.waiting() as u64,
+            commits,
+            commit_time: committing,
+        }
+    }
+
+    /// Whether a setting would be accepted, without changing it.
+    pub async fn check_setting(&self, key: &str, value: Option<&Json>) -> Result<(), EngineError> {
+        self.try_setting(key, value).await.map(|_| ())
+    }
+
+    /// Computes the due times of one target's plan anew, as after a change of settings.
+    pub async fn replan_target(&self, source: &str, key: &str) -> Result<(), EngineError> {
+        let row = self.shared.store.target(source, key).await?;
+        let row = row.ok_or_else(|| EngineError::UnknownTarget(format!("{source}/{key}")))?;
+        let moved = replan::one(&self.shared, &row).await?;
+        self.changed(moved).await
+    }
+
+    /// The sources that a setting is meant for, and all settings with this one.
+    async fn try_setting(
+        &self,
+        key: &str,
+        value: Option<&Json>,
+    ) -> Result<(Vec<&Lane>, Vec<(String, Json)>), EngineError> {
+        let (lanes, name) = self.meant(key)?;
+        let mut stored = self.shared.store.settings().await?;
+        stored.retain(|(known, _)| known != key);
+        stored.extend(value.map(|value| (key.to_owned(), value.clone())));
+        if let Some(value) = value {
+            lanes.iter().try_for_each(|lane| check(&**lane.filed(), &stored, name, value))?;
+        }
+        Ok((lanes, stored))
     }
 
     async fn find(&self, source: &str, key: &str) -> Result<TargetId, EngineError> {

@@ -11,8 +11,8 @@ use stakeout_core::derive::{Derived, Derives, Held, Holdings, Published};
 use stakeout_core::judge::Draft;
 use stakeout_core::{EventId, Fingerprint, Record, Source, Span, TargetSpec, Time, cadence};
 use stakeout_store::{
-    DeriveCommit, DeriveDone, DeriveOutcome, DerivedRecord, EventWrite, KvRow, KvWrite, Refocus, Schedule,
-    StoreError, TargetState, Whole,
+    DeriveCommit, DeriveOutcome, DerivedRecord, EventWrite, KvWrite, Refocus, Schedule, StoreError,
+    TargetState, Whole,
 };
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -81,29 +81,18 @@ async fn look(
         if commit.is_empty() {
             return Ok(Vec::new());
         }
-        let kv = commit.kv.clone();
+        let published: Vec<(String, String)> =
+            commit.kv.iter().map(|kv| (kv.namespace.clone(), kv.key.clone())).collect();
         match shared.store.derive(commit).await? {
-            DeriveOutcome::Done(done) => return Ok(announce(shared, source.name(), kv, done, now)),
+            DeriveOutcome::Done(done) => {
+                shared.published(&published);
+                shared.told(&done.events);
+                return Ok(done.touched);
+            }
             DeriveOutcome::Conflict => debug!(source = source.name(), "the ground moved: deriving again"),
         }
     }
     Ok(Vec::new())
-}
-
-fn announce(
-    shared: &Shared,
-    source: &str,
-    kv: Vec<KvWrite>,
-    done: DeriveDone,
-    now: Time,
-) -> Vec<stakeout_store::TargetId> {
-    for KvWrite { namespace, key, value, .. } in kv {
-        debug!(source, namespace, key, %value, "published");
-        // Nobody listening is fine.
-        let _ = shared.published.send(KvRow { namespace, key, value, updated: now });
-    }
-    shared.told(&done.events);
-    done.touched
 }
 
 fn derive(source: &dyn Source, lane: &Lane, whole: &Whole, now: Time) -> Derived {

@@ -171,6 +171,7 @@ impl Dispatcher {
             self.release_ready(now);
             self.renew_leases(now).await;
             self.answer_barriers();
+            self.shared.held.store(self.held.len(), Ordering::Relaxed);
             let wake = self.next_wake(now);
             let shared = Arc::clone(&self.shared);
             tokio::select! {
@@ -321,6 +322,7 @@ impl Dispatcher {
                 });
                 self.tasks.insert(task.id(), in_flight);
             }
+            limits.set_ready(lane.ready.len());
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::AtomicI64;
+use std::sync::atomic::{AtomicI64, AtomicUsize};
 use std::time::Duration;
 
 use stakeout_core::{SettingRefused, Source, Span};
@@ -13,7 +13,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
 use crate::clock::Clock;
-use crate::committer::Committer;
+use crate::committer::{CommitTimes, Committer};
 use crate::control::Control;
 use crate::deliver::Sink;
 use crate::dispatch::{Dispatcher, Mode};
@@ -22,15 +22,12 @@ use crate::fetch::Fetch;
 use crate::lane::Lane;
 use crate::poll::{CREDENTIALS, first_look, is_refused};
 use crate::settings::{self, settings_of, with_possible};
-use crate::shared::Shared;
+use crate::shared::{MAX_PUBLISHED, Shared};
 use crate::stats::{PassReport, Stats};
 use crate::{claimer, deliver, derive, janitor, pricing};
 
 /// Messages to the dispatcher that may wait.
 const MAX_MESSAGES: usize = 64;
-
-/// Published values that a slow reader may be behind.
-const MAX_PUBLISHED: usize = 256;
 
 /// What an engine is made of.
 #[derive(Clone)]
@@ -158,8 +155,13 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     config.store.ensure_views(&kinds).await?;
 
     let fatal = Fatal::default();
-    let (committer, committing) =
-        Committer::start(Arc::clone(&config.store), config.clock.clone(), fatal.clone());
+    let commits = Arc::new(CommitTimes::default());
+    let (committer, committing) = Committer::start(
+        Arc::clone(&config.store),
+        config.clock.clone(),
+        fatal.clone(),
+        Arc::clone(&commits),
+    );
     let newest = config.store.stats().await?.seq;
     let shared = Arc::new(Shared {
         node: config.node,
@@ -180,9 +182,11 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         freed,
         settings: Mutex::new(()),
         newest: watch::channel(newest).0,
-        published: broadcast::channel(MAX_PUBLISHED).0,
         looks: Default::default(),
         polled: watch::channel(0).0,
+        published: broadcast::channel(MAX_PUBLISHED).0,
+        held: AtomicUsize::new(0),
+        commits,
     });
     discover_roots(&shared).await?;
 

@@ -1,7 +1,7 @@
 //! A lane: one source with its limits. Everything that asks the upstream goes through its lane.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use serde_json::Value as Json;
@@ -57,6 +57,10 @@ pub(crate) struct Lane {
     settings: Mutex<BTreeMap<String, Json>>,
     /// How long requests take.
     durations: Durations,
+    /// Polls that are due and wait for their turn.
+    ready: AtomicUsize,
+    /// How often the upstream complained.
+    complaints: AtomicU64,
 }
 
 impl Lane {
@@ -83,6 +87,8 @@ impl Lane {
             link: Mutex::default(),
             settings: Mutex::new(settings),
             durations: Durations::default(),
+            ready: AtomicUsize::new(0),
+            complaints: AtomicU64::new(0),
         }
     }
 
@@ -232,6 +238,7 @@ impl Lane {
 
     /// The upstream complained.
     pub(crate) fn penalise(&self, now: Time, retry_after: Option<Span>) {
+        self.complaints.fetch_add(1, Ordering::Relaxed);
         self.limiter().penalise(now, retry_after);
     }
 
@@ -260,9 +267,41 @@ impl Lane {
         Seat { spread: spec.spread(self.source().name()), priority, budgeted }
     }
 
+    /// Notes how many polls wait for their turn.
+    pub(crate) fn set_ready(&self, ready: usize) {
+        self.ready.store(ready, Ordering::Relaxed);
+    }
+
+    /// How the lane is doing.
+    pub(crate) fn state(&self) -> LaneState {
+        let limiter = self.limiter();
+        LaneState {
+            ready: self.ready.load(Ordering::Relaxed) as u64,
+            in_flight: self.in_flight.load(Ordering::Relaxed),
+            complaints: self.complaints.load(Ordering::Relaxed),
+            slowdown: limiter.slowdown(),
+            slow_until: limiter.slow_until(),
+        }
+    }
+
     fn limiter(&self) -> MutexGuard<'_, Limiter> {
         self.limiter.lock().expect("never poisoned, because nothing panics while it is held")
     }
+}
+
+/// How a source's lane is doing.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LaneState {
+    /// Polls that are due and wait for their turn.
+    pub ready: u64,
+    /// Polls that have the upstream's ear.
+    pub in_flight: u32,
+    /// How often the upstream complained (429, 503) since the start.
+    pub complaints: u64,
+    /// How many times slower than configured it is asked; 1 when it is well.
+    pub slowdown: f64,
+    /// Until when it is not asked at all because it said so.
+    pub slow_until: Option<Time>,
 }
 
 /// A place among a source's polls in flight; free again when dropped.

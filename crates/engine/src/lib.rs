@@ -31,6 +31,7 @@ mod settings;
 mod shared;
 mod stats;
 pub mod virtual_time;
+mod vitals;
 
 pub use claimer::LookCount;
 pub use clock::Clock;
@@ -38,5 +39,7 @@ pub use control::Control;
 pub use deliver::{NullSink, Sink, SinkError};
 pub use engine::{Engine, EngineConfig, EngineError, EngineHandle};
 pub use fetch::Fetch;
-pub use stats::{FailedPoll, PassReport};
+pub use lane::LaneState;
+pub use stats::{FailedPoll, PassReport, Totals};
 pub use virtual_time::virtual_runtime;
+pub use vitals::{SourceVitals, Vitals};

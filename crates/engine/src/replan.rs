@@ -44,6 +44,14 @@ pub(crate) async fn source(
     }
 }
 
+/// Replans one target; answers it if its due time is another now.
+pub(crate) async fn one(shared: &Shared, row: &TargetRow) -> Result<Vec<TargetId>, StoreError> {
+    let Some(lane) = shared.lanes.get(&row.source) else { return Ok(Vec::new()) };
+    let Some(plan) = new_plan(lane, row, shared.clock.now(), None) else { return Ok(Vec::new()) };
+    shared.store.replan(&[plan]).await?;
+    Ok(vec![row.id])
+}
+
 /// The target's new due time, if it is another. What is due already keeps its due time, so that its lateness is not
 /// hidden; what backs off goes on doing so, unless the clock itself moved.
 fn new_plan(lane: &Lane, row: &TargetRow, now: Time, step: Option<Span>) -> Option<NewPlan> {

@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use stakeout_core::{Event, Span, Time};
-use stakeout_store::{Done, KvRow, Store, StoreError};
+use stakeout_store::{Done, Store, StoreError};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
 
 use crate::claimer::LooksMade;
 use crate::clock::Clock;
-use crate::committer::Committer;
+use crate::committer::{CommitTimes, Committer};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
@@ -45,13 +45,20 @@ pub(crate) struct Shared {
     pub(crate) settings: Mutex<()>,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
-    /// Published values, as they change.
-    pub(crate) published: broadcast::Sender<KvRow>,
     /// How due targets were looked for.
     pub(crate) looks: LooksMade,
     /// Polls committed since the start, failed ones included.
     pub(crate) polled: watch::Sender<u64>,
+    /// Names of published values that changed. Whoever is too slow for it is told so and reads them all.
+    pub(crate) published: broadcast::Sender<(String, String)>,
+    /// Targets held in the timer.
+    pub(crate) held: AtomicUsize,
+    /// How long commits took.
+    pub(crate) commits: Arc<CommitTimes>,
 }
+
+/// Names of changed values that may wait for a slow reader.
+pub(crate) const MAX_PUBLISHED: usize = 256;
 
 impl Shared {
     /// Tells whoever waits for events or new targets.
@@ -60,6 +67,15 @@ impl Shared {
         self.told(&done.events);
         if !done.touched.is_empty() {
             self.look.notify_one();
+        }
+        self.published(&done.kv_changed);
+    }
+
+    /// Tells whoever waits for published values.
+    pub(crate) fn published(&self, names: &[(String, String)]) {
+        for name in names {
+            // Nobody listening is no failure.
+            let _ = self.published.send(name.clone());
         }
     }
 

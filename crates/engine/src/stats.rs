@@ -81,22 +81,89 @@ struct Window {
     chosen: BTreeMap<String, Vec<String>>,
 }
 
+/// What a source's polls came to since the start; only ever grows.
+#[derive(Clone, Debug, Default)]
+pub struct Totals {
+    /// Committed polls by how they ended.
+    pub polls: BTreeMap<&'static str, u64>,
+    /// Failed polls by the failure's class.
+    pub failures: BTreeMap<&'static str, u64>,
+    /// Polls that left no trace: the claim was lost or the store refused.
+    pub dropped: u64,
+    /// Sent later than tolerated.
+    pub late: u64,
+    /// Due polls that were missed.
+    pub missed: u64,
+    /// Requests made.
+    pub requests: u64,
+    /// Body bytes read.
+    pub bytes: u64,
+    /// Records added, changed or removed.
+    pub changes: u64,
+    /// Events that came about.
+    pub events: u64,
+    /// History rows written.
+    pub history_rows: u64,
+    /// How late polls were sent.
+    pub lateness: LatenessHistogram,
+    /// The sum of all lateness, in microseconds.
+    pub lateness_us: u64,
+}
+
+impl Totals {
+    fn add(&mut self, report: &Report) {
+        let Some(outcome) = report.outcome else {
+            self.dropped += 1;
+            return;
+        };
+        *self.polls.entry(outcome.name()).or_default() += 1;
+        if let Some(failure) = &report.failure {
+            *self.failures.entry(failure.class.name()).or_default() += 1;
+        }
+        self.late += u64::from(report.late);
+        self.missed += report.missed;
+        self.requests += u64::from(report.requests);
+        self.bytes += report.bytes;
+        self.changes += u64::from(report.changes);
+        self.events += u64::from(report.events);
+        self.history_rows += u64::from(report.history_rows);
+        self.lateness.record(Span(report.lateness_us));
+        self.lateness_us += u64::try_from(report.lateness_us).unwrap_or_default();
+    }
+}
+
 /// Collects the reports of polls.
 #[derive(Default)]
-pub(crate) struct Stats(Mutex<[Window; 2]>);
+pub(crate) struct Stats {
+    windows: Mutex<[Window; 2]>,
+    totals: Mutex<BTreeMap<String, Totals>>,
+}
 
 const MINUTE: usize = 0;
 const PASS: usize = 1;
 
 impl Stats {
     pub(crate) fn record(&self, report: &Report) {
-        let mut windows = self.0.lock().expect("never poisoned, because nothing panics while it is held");
+        let mut windows =
+            self.windows.lock().expect("never poisoned, because nothing panics while it is held");
         windows.iter_mut().for_each(|window| window.add(report));
+        drop(windows);
+        let mut totals = self.totals.lock().expect("never poisoned, because nothing panics while it is held");
+        match totals.get_mut(&*report.source) {
+            Some(totals) => totals.add(report),
+            None => totals.entry(report.source.to_string()).or_default().add(report),
+        }
+    }
+
+    /// What the polls of each source came to since the start.
+    pub(crate) fn totals(&self) -> BTreeMap<String, Totals> {
+        self.totals.lock().expect("never poisoned, because nothing panics while it is held").clone()
     }
 
     /// The numbers since the last call, and which targets were chosen, in words.
     pub(crate) fn take_minute(&self) -> (PassReport, String) {
-        let mut windows = self.0.lock().expect("never poisoned, because nothing panics while it is held");
+        let mut windows =
+            self.windows.lock().expect("never poisoned, because nothing panics while it is held");
         let window = std::mem::take(&mut windows[MINUTE]);
         let named = window.chosen.iter().map(|(phase, keys)| {
             let polls = window.report.phases.get(phase).copied().unwrap_or_default();
@@ -109,7 +176,8 @@ impl Stats {
 
     /// The numbers since the last call, for the caller of a pass.
     pub(crate) fn take_pass(&self) -> PassReport {
-        let mut windows = self.0.lock().expect("never poisoned, because nothing panics while it is held");
+        let mut windows =
+            self.windows.lock().expect("never poisoned, because nothing panics while it is held");
         std::mem::take(&mut windows[PASS]).finish()
     }
 }

@@ -2,13 +2,13 @@
 
 mod by_kind;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
 use stakeout_core::{Span, Time};
+use stakeout_server::Scope;
 
-use crate::config::LogFormat;
+use crate::config::{Listen, LogFormat};
 
 pub use by_kind::{
     CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateRacingArgs,
@@ -94,6 +94,9 @@ pub enum Command {
     /// Look after restaurant tables
     #[command(subcommand, after_help = TABLES_HELP)]
     Tables(TablesAction),
+    /// Make, list or revoke tokens for the HTTP interface
+    #[command(subcommand, after_help = TOKEN_HELP)]
+    Token(TokenAction),
     /// Forecast when something would be polled
     #[command(subcommand)]
     Plan(PlanWhat),
@@ -152,12 +155,48 @@ Examples:
   stakeout settings set source.prices.every_ms 5000
   stakeout settings unset source.prices.every_ms";
 
+const TOKEN_HELP: &str = "\
+A token is shown once, when it is made; the store has only a hash of it.
+
+Examples:
+  stakeout token create --scope read --name grafana
+  stakeout token list
+  stakeout token revoke 3f9a1c07b2d4";
+
+/// `token`
+#[derive(Debug, Subcommand)]
+pub enum TokenAction {
+    /// Make one, and show it
+    Create {
+        /// What it allows: read; operate (also switch and poll targets); admin (also change settings)
+        #[arg(long, value_name = "SCOPE")]
+        scope: Scope,
+        /// What it is for
+        #[arg(long, default_value = "")]
+        name: String,
+    },
+    /// List them
+    List {
+        /// Print them as JSON, one per line
+        #[arg(long)]
+        json: bool,
+    },
+    /// Revoke one for good
+    Revoke {
+        /// The id, as `token list` shows it, or the token itself
+        id: String,
+    },
+}
+
 /// `run`
 #[derive(Debug, Args)]
 pub struct RunArgs {
     /// Let time run so many times as fast
     #[arg(long, value_name = "N", default_value_t = 1.0, value_parser = speed)]
     pub speed: f64,
+    /// Where the dashboard and the HTTP interface listen, or "off"; over server.listen in the configuration
+    #[arg(long, value_name = "ADDR")]
+    pub listen: Option<Listen>,
 }
 
 /// `demo`
@@ -166,9 +205,9 @@ pub struct DemoArgs {
     /// Let time run so many times as fast
     #[arg(long, value_name = "N", default_value_t = 10.0, value_parser = speed)]
     pub speed: f64,
-    /// Where a dashboard is to listen; this version has none and says so
+    /// Where the dashboard and the HTTP interface listen, or "off" [default: 127.0.0.1:8484, or a free port]
     #[arg(long, value_name = "ADDR")]
-    pub listen: Option<SocketAddr>,
+    pub listen: Option<Listen>,
     /// Keep the database in this directory, instead of one that is removed at the end
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,

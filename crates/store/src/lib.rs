@@ -91,11 +91,44 @@ pub trait Store: Send + Sync + 'static {
         limit: u32,
     ) -> Result<Vec<HistoryRow>>;
 
+    /// A page of a source's records. By index: the cost is that of the page.
+    async fn list_records(&self, filter: &RecordFilter) -> Result<Vec<ListedRecord>>;
+
+    /// The history of a record within a window, oldest first, at most `limit` oldest rows.
+    async fn history_between(&self, window: &HistoryWindow, limit: u32) -> Result<Vec<HistoryRow>>;
+
+    /// The same, thinned out for a chart: the window is cut into `points` parts of the same length, and of each part
+    /// and stream there is the last row.
+    async fn history_points(&self, window: &HistoryWindow, points: u32) -> Result<Vec<HistoryRow>>;
+
+    /// What was known of a record at a moment: of each stream the newest row that is not later.
+    async fn history_at(&self, source: &str, record: Fingerprint, at: Time) -> Result<Vec<HistoryRow>>;
+
+    /// How far the event log reaches.
+    async fn log_ends(&self) -> Result<LogEnds>;
+
+    /// Events with a sequence number below `before`, the newest first.
+    async fn newest_events(&self, before: u64, filter: &EventFilter, limit: u32) -> Result<Vec<Event>>;
+
     /// Events with a sequence number above `after`, in order.
     async fn events(&self, after: u64, filter: &EventFilter, limit: u32) -> Result<Vec<Event>>;
 
     /// The newest notable polls of a target, newest first.
     async fn polls(&self, target: TargetId, limit: u32) -> Result<Vec<PollLog>>;
+
+    /// The newest notable polls of all targets, newest first, before a row of an earlier page.
+    async fn newest_polls(&self, before: Option<u64>, limit: u32) -> Result<Vec<ListedPoll>>;
+
+    /// Finished stretches of regular polling of all targets of a source, those that are gone included, that touch the
+    /// window; in the order of their rows, after the row of an earlier page.
+    async fn source_runs(
+        &self,
+        source: &str,
+        from: Time,
+        to: Time,
+        after: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<FinishedRun>>;
 
     /// Finished stretches of regular polling of a target that touch the window, oldest first.
     async fn runs(&self, target: TargetId, from: Time, to: Time) -> Result<Vec<Run>>;
@@ -108,6 +141,21 @@ pub trait Store: Send + Sync + 'static {
 
     /// A published value.
     async fn kv(&self, namespace: &str, key: &str) -> Result<Option<KvRow>>;
+
+    /// Published values by namespace and key, all or those of one namespace.
+    async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>>;
+
+    /// Keeps a token's hash. One with the same id is an error.
+    async fn add_token(&self, token: &TokenRow) -> Result<()>;
+
+    /// Revokes a token for good; answers whether there was one that was not revoked yet.
+    async fn revoke_token(&self, id: &str, now: Time) -> Result<bool>;
+
+    /// A token by its id, revoked or not.
+    async fn token(&self, id: &str) -> Result<Option<TokenRow>>;
+
+    /// All tokens, revoked ones included, in the order they were made.
+    async fn tokens(&self) -> Result<Vec<TokenRow>>;
 
     /// Deliveries of a sink that are due, in sequence order.
     async fn deliveries(&self, sink: &str, now: Time, limit: u32) -> Result<Vec<Delivery>>;

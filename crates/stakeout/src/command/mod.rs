@@ -11,6 +11,7 @@ mod settings;
 mod simulate;
 mod tables;
 mod targets;
+mod token;
 mod try_out;
 mod why;
 
@@ -64,6 +65,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,
         Command::Tables(action) => tables::tables(&place, action).await,
+        Command::Token(action) => token::token(&place, action).await,
         // Done before a configuration was looked for.
         Command::Demo(_)
         | Command::Plan(_)

@@ -11,7 +11,8 @@ use serde_json::{Value as Json, json};
 use stakeout_core::{Source, Span};
 use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Clock, Control, Engine, EngineConfig};
-use stakeout_store::Store;
+use stakeout_server::{Scope, Server, UnknownScope};
+use stakeout_store::{Store, TokenRow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
@@ -32,14 +33,21 @@ pub(super) async fn run(place: &Place, args: &RunArgs) -> Result<ExitCode> {
     let clock = if args.speed == 1.0 { Clock::system() } else { Clock::scaled(args.speed) };
     let config =
         engine_config(&place.loaded.config, Arc::clone(&store) as Arc<dyn Store>, sources.clone(), clock)?;
+    // Before anything is polled: an address that cannot be had is no reason to abandon polls.
+    let server = match place.loaded.config.server.config(args.listen) {
+        Some(config) => Some(Server::bind(config, Arc::clone(&store) as Arc<dyn Store>).await?),
+        None => None,
+    };
     let engine = Engine::start(config).await.context("the engine cannot start")?;
 
     let socket = listen(&place.database)?;
     store.set_socket(socket.path())?;
-    greet(place, &sources, &*store, socket.path()).await?;
+    greet(place, &sources, &*store, socket.path(), server.as_ref()).await?;
     let stop = CancellationToken::new();
-    let handler = Arc::new(Commands { control: engine.control() });
+    let handler =
+        Arc::new(Commands { control: engine.control(), store: Arc::clone(&store) as Arc<dyn Store> });
     let serving = tokio::spawn(serve(socket, handler, stop.clone()));
+    let answering = server.map(|server| tokio::spawn(server.run(engine.control(), stop.clone())));
 
     let died = tokio::select! {
         name = signals.next() => {
@@ -52,6 +60,9 @@ pub(super) async fn run(place: &Place, args: &RunArgs) -> Result<ExitCode> {
     let stopping = async {
         // The socket goes first: a command that comes now finds nobody rather than half an engine.
         let _ = serving.await;
+        if let Some(answering) = answering {
+            let _ = answering.await;
+        }
         engine.shutdown().await
     };
     let stopped = tokio::select! {
@@ -95,7 +106,13 @@ fn listen(database: &Path) -> Result<Socket> {
     Socket::bind(&path).with_context(|| format!("cannot listen for commands at {}", path.display()))
 }
 
-async fn greet(place: &Place, sources: &[Arc<dyn Source>], store: &dyn Store, socket: &Path) -> Result<()> {
+async fn greet(
+    place: &Place,
+    sources: &[Arc<dyn Source>],
+    store: &dyn Store,
+    socket: &Path,
+    server: Option<&Server>,
+) -> Result<()> {
     let targets = store.stats().await?.targets;
     let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
     let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
@@ -106,12 +123,17 @@ async fn greet(place: &Place, sources: &[Arc<dyn Source>], store: &dyn Store, so
         names.join(", "),
         place.database.display(),
         socket.display()
-    ))
+    ))?;
+    match server {
+        Some(server) => output::line(&format!("dashboard and API at http://{}/", server.address())),
+        None => Ok(()),
+    }
 }
 
 /// What a person may tell the running engine.
 struct Commands {
     control: Control,
+    store: Arc<dyn Store>,
 }
 
 #[async_trait]
@@ -139,6 +161,15 @@ impl ControlHandler for Commands {
             Request::Set { key, value } => {
                 control.set_setting(key, Some(value.clone()).filter(|value| !value.is_null())).await
             }
+            Request::AddToken { id, name, scope, hash } => {
+                return self.add_token(id, name, scope, hash).await.map(|()| json!({}));
+            }
+            Request::RevokeToken { id } => {
+                let revoked = self.store.revoke_token(id, control.clock().now()).await;
+                return revoked
+                    .map(|revoked| json!({ "revoked": revoked }))
+                    .map_err(|error| error.to_string());
+            }
             Request::Pass { limit_ms } => {
                 let report = control.pass(Span::ms(*limit_ms)).await.map_err(|error| error.to_string())?;
                 return serde_json::to_value(report).map_err(|error| error.to_string());
@@ -146,6 +177,31 @@ impl ControlHandler for Commands {
         };
         done.map(|()| json!({})).map_err(|error| error.to_string())
     }
+}
+
+impl Commands {
+    async fn add_token(&self, id: &str, name: &str, scope: &str, hash: &str) -> Result<(), String> {
+        let hash = parse_hash(hash).ok_or("expected a hash of 64 hex digits")?;
+        let scope: Scope = scope.parse().map_err(|error: UnknownScope| error.to_string())?;
+        let row = TokenRow {
+            id: id.to_owned(),
+            name: name.to_owned(),
+            scope: scope.to_string(),
+            hash,
+            created: self.control.clock().now(),
+            revoked: None,
+        };
+        self.store.add_token(&row).await.map_err(|error| error.to_string())
+    }
+}
+
+fn parse_hash(text: &str) -> Option<[u8; 32]> {
+    let digits = text.as_bytes();
+    let mut hash = [0; 32];
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    (digits.len() == 64).then_some(hash)
 }
 
 fn split(target: &str) -> Result<(&str, &str), String> {

@@ -6,6 +6,7 @@
 mod read;
 mod schema;
 mod secret;
+mod server;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -26,6 +27,7 @@ use stakeout_store::Retention;
 pub use read::ConfigError;
 pub use schema::{example_is_complete, schema};
 pub use secret::Secrets;
+pub use server::{Listen, ServerSettings, TokenNeed};
 pub use wire::Wired;
 
 /// Stakeout's configuration file.
@@ -38,6 +40,8 @@ pub struct Config {
     pub engine: EngineSettings,
     /// How long things are kept.
     pub retention: RetentionConfig,
+    /// The HTTP interface and the dashboard.
+    pub server: ServerSettings,
     /// What is logged, and how.
     pub log: LogConfig,
     /// What is watched, by name.
@@ -234,6 +238,7 @@ impl Loaded {
                 return Err(self.refuse(&["engine", key], &message));
             }
         }
+        self.check_server()?;
         let retention = &self.config.retention;
         let kept = [
             ("events", retention.events),

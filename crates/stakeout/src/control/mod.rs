@@ -62,6 +62,22 @@ pub enum Request {
         /// The value.
         value: Json,
     },
+    /// Keep a token's hash.
+    AddToken {
+        /// The part that may be shown.
+        id: String,
+        /// What it is for.
+        name: String,
+        /// `read`, `operate` or `admin`
+        scope: String,
+        /// SHA-256 of the secret, in hex.
+        hash: String,
+    },
+    /// Revoke a token.
+    RevokeToken {
+        /// The part that may be shown.
+        id: String,
+    },
     /// Poll everything that is due.
     Pass {
         /// The longest it may take.

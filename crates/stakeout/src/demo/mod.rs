@@ -14,13 +14,17 @@ use anyhow::{Context, Result};
 use stakeout_core::Source;
 use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Clock, Engine, EngineConfig};
+use stakeout_server::{Server, ServerConfig, ServerError};
 use stakeout_sim::nztab;
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::Store;
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
+use tokio_util::sync::CancellationToken;
 
 use self::feed::Feed;
 use self::screen::Screen;
+use crate::config::{Listen, ServerSettings};
+use crate::output;
 
 /// How often the picture is drawn anew.
 const FRAME: Duration = Duration::from_millis(500);
@@ -30,8 +34,8 @@ const FRAME: Duration = Duration::from_millis(500);
 pub struct DemoArgs {
     /// How many times as fast time runs.
     pub speed: f64,
-    /// Where the dashboard is to listen; this version has none.
-    pub listen: Option<SocketAddr>,
+    /// Where the dashboard listens; at the usual address, or a free one, unless given.
+    pub listen: Option<Listen>,
     /// Where the database is kept; a temporary directory, removed at the end, unless given.
     pub data: Option<PathBuf>,
 }
@@ -50,6 +54,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, vec![source], fetch);
     config.clock = clock.clone();
     config.node = "demo".to_owned();
+    let dashboard = dashboard(args.listen, Arc::clone(&store) as Arc<dyn Store>).await?;
     let engine = Engine::start(config).await.context("the engine cannot start")?;
 
     let mut screen = Screen::new(std::io::stdout().is_terminal());
@@ -62,9 +67,11 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
         "The database is {}. Ctrl-C ends the demo.",
         place.directory.join("demo.db").display()
     ));
-    if let Some(listen) = args.listen {
-        screen.say(&format!("There is no dashboard in this version, so nothing listens at {listen}."));
-    }
+    let stop = CancellationToken::new();
+    let answering = dashboard.map(|server| {
+        screen.say(&format!("The dashboard and the API are at http://{}/", server.address()));
+        tokio::spawn(server.run(engine.control(), stop.clone()))
+    });
     let mut feed = Feed::new(Arc::clone(&store) as Arc<dyn Store>, clock);
     let mut frames = tokio::time::interval(FRAME);
     let failed = loop {
@@ -80,10 +87,28 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
         }
     };
     screen.close();
+    stop.cancel();
+    if let Some(answering) = answering {
+        let _ = answering.await;
+    }
     engine.shutdown().await?;
     match failed {
         Some(error) => Err(error.into()),
         None => Ok(ExitCode::SUCCESS),
+    }
+}
+
+/// The dashboard's server. When the usual address is taken, any other will do; one that was asked for will not.
+async fn dashboard(listen: Option<Listen>, store: Arc<dyn Store>) -> Result<Option<Server>> {
+    let settings = ServerSettings::default();
+    let Some(config) = settings.config(listen) else { return Ok(None) };
+    match Server::bind(config.clone(), Arc::clone(&store)).await {
+        Err(ServerError::Taken(address)) if listen.is_none() => {
+            output::complain(&format!("{address} is taken by another program, so another port is used"));
+            let free = ServerConfig { listen: SocketAddr::new(address.ip(), 0), ..config };
+            Ok(Some(Server::bind(free, store).await?))
+        }
+        bound => Ok(Some(bound?)),
     }
 }
 

@@ -5,6 +5,7 @@
 //! stakeout_store::conformance_tests!(MyBackend::new());
 //! ```
 
+pub mod browse;
 pub mod claims;
 pub mod commits;
 pub mod derived;
@@ -39,6 +40,13 @@ pub trait Backend: Send + Sync {
 macro_rules! conformance_tests {
     ($backend:expr) => {
         $crate::conformance_tests! { @cases $backend;
+            browse::records_are_listed_in_pages,
+            browse::history_is_read_by_window_and_moment,
+            browse::the_event_log_has_two_ends,
+            browse::targets_are_listed_in_other_orders,
+            browse::runs_of_a_source_outlive_their_targets,
+            browse::published_values_are_listed,
+            browse::tokens_are_kept_and_revoked,
             claims::only_due_and_enabled_targets_are_claimed_earliest_first,
             claims::priority_decides_between_equal_due_times,
             claims::the_limit_counts_over_all_sources,

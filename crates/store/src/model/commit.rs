@@ -341,4 +341,6 @@ pub struct Done {
     pub touched: Vec<TargetId>,
     /// History rows written.
     pub history_rows: u32,
+    /// Published values that changed.
+    pub kv_changed: Vec<(String, String)>,
 }

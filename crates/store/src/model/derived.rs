@@ -2,7 +2,7 @@
 
 use stakeout_core::{ContentHash, Event, Fingerprint, Time};
 
-use super::{EventWrite, Schedule, StoredRecord, TargetId, TargetRow, Wanted};
+use super::{EventWrite, KvRow, Schedule, StoredRecord, TargetId, TargetRow, Wanted};
 
 /// What a source holds, read at one moment.
 #[derive(Clone, Debug, Default)]
@@ -15,19 +15,6 @@ pub struct Whole {
     pub focused: Vec<TargetRow>,
     /// The published values asked for that exist.
     pub kv: Vec<KvRow>,
-}
-
-/// A published value as stored.
-#[derive(Clone, Debug, PartialEq, serde::Serialize)]
-pub struct KvRow {
-    /// `race`
-    pub namespace: String,
-    /// `currentOrder`
-    pub key: String,
-    /// Any JSON.
-    pub value: serde_json::Value,
-    /// When it last changed.
-    pub updated: Time,
 }
 
 /// A target that gains or loses the focus. Raises its `plan_version`.

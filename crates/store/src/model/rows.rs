@@ -55,6 +55,18 @@ pub struct TargetRow {
     pub records: u64,
 }
 
+/// The order of a list of targets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TargetOrder {
+    /// As they were created.
+    #[default]
+    Created,
+    /// The next one to be claimed first; those that never are come last. For one source at a time: by index.
+    Due,
+    /// By key. For one source at a time: by index.
+    Key,
+}
+
 /// Which targets to list.
 #[derive(Clone, Debug, Default)]
 pub struct TargetFilter {
@@ -64,7 +76,15 @@ pub struct TargetFilter {
     pub listed_by: Option<TargetId>,
     /// Only keys that contain this.
     pub key_contains: Option<String>,
-    /// Continue after this row.
+    /// Only those that are switched on, or off.
+    pub enabled: Option<bool>,
+    /// Only those whose last poll failed, or did not.
+    pub failing: Option<bool>,
+    /// Only of this role.
+    pub role: Option<String>,
+    /// In which order.
+    pub order: TargetOrder,
+    /// Continue after this row, in the order asked for.
     pub after: Option<TargetId>,
     /// At most so many.
     pub limit: u32,
@@ -108,6 +128,110 @@ pub struct StoredRecord {
     pub last_changed: Time,
     /// When the last holder let go; `None` while somebody holds it.
     pub gone: Option<Time>,
+}
+
+/// Which records to list, in the order of their rows.
+#[derive(Clone, Debug, Default)]
+pub struct RecordFilter {
+    /// Only of this source.
+    pub source: String,
+    /// Only of this kind, by its full name.
+    pub kind: Option<String>,
+    /// Only those that hang on this record.
+    pub parent: Option<Fingerprint>,
+    /// Those that nobody holds any more, too.
+    pub gone: bool,
+    /// Continue after this row.
+    pub after: Option<u64>,
+    /// At most so many.
+    pub limit: u32,
+}
+
+/// A record in a list, with the row that the next page continues after.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedRecord {
+    /// The row.
+    pub row: u64,
+    /// The record.
+    pub record: StoredRecord,
+}
+
+/// A window of a record's history.
+#[derive(Clone, Debug)]
+pub struct HistoryWindow {
+    /// The record's source.
+    pub source: String,
+    /// The record.
+    pub record: Fingerprint,
+    /// Only this stream.
+    pub stream: Option<String>,
+    /// From then on, that moment included.
+    pub from: Time,
+    /// Before then.
+    pub to: Time,
+}
+
+/// A published value as stored.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct KvRow {
+    /// `race`
+    pub namespace: String,
+    /// `currentOrder`
+    pub key: String,
+    /// Any JSON.
+    pub value: serde_json::Value,
+    /// When it last changed.
+    pub updated: Time,
+}
+
+/// A finished run, and whose it is. The target itself may be gone.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FinishedRun {
+    /// The row that the next page continues after.
+    pub row: u64,
+    /// The target's key.
+    pub key: String,
+    /// The run.
+    pub run: stakeout_core::adherence::Run,
+}
+
+/// A line of the poll log in a list over all targets.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ListedPoll {
+    /// The row that the next page continues before.
+    pub row: u64,
+    /// Its source; `None` when the target is gone.
+    pub source: Option<String>,
+    /// Its target's key; `None` when the target is gone.
+    pub target: Option<String>,
+    /// The line.
+    pub poll: super::PollLog,
+}
+
+/// How far the event log reaches.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LogEnds {
+    /// The newest number of the commit sequence.
+    pub newest: u64,
+    /// The highest number of an event that was pruned: whoever has not read so far may have missed something.
+    pub pruned: u64,
+}
+
+/// Who may ask what. The secret itself is never stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokenRow {
+    /// The part of the token that may be shown.
+    pub id: String,
+    /// What it is for.
+    pub name: String,
+    /// `read`, `operate` or `admin`.
+    pub scope: String,
+    /// SHA-256 of the secret.
+    pub hash: [u8; 32],
+    /// When it was made.
+    pub created: Time,
+    /// When it was revoked.
+    pub revoked: Option<Time>,
 }
 
 /// A row of history as stored.

@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 use stakeout_core::Time;
-use stakeout_core::adherence::Cause;
+use stakeout_core::adherence::{Cause, Run};
 
 use super::fault::{Fault, Work};
 use super::records::Effects;
@@ -183,7 +183,9 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
         reconcile::from_listing(tx, &row, changes, poll.now, &mut done.touched)?;
     }
     for kv in &poll.kv {
-        derived::publish(tx.conn, &kv.namespace, &kv.key, &kv.value, poll.now)?;
+        if derived::publish(tx.conn, &kv.namespace, &kv.key, &kv.value, poll.now)? {
+            done.kv_changed.push((kv.namespace.clone(), kv.key.clone()));
+        }
     }
     write_snapshot(tx.conn, poll)?;
     write_diagnostics(tx.conn, poll)?;
@@ -289,8 +291,7 @@ fn write_diagnostics(conn: &Connection, poll: &PollCommit) -> Work<()> {
         ])?;
     }
     if let Some(run) = &poll.finished_run {
-        conn.prepare_cached("INSERT INTO runs (target_id, from_us, to_us, body) VALUES (?1, ?2, ?3, ?4)")?
-            .execute(params![poll.target.0, run.from.us(), run.to.us(), serde_json::to_string(run)?])?;
+        write_run(conn, poll.target.0, run)?;
     }
     if let Some(sample) = &poll.sample {
         conn.prepare_cached(
@@ -305,6 +306,16 @@ fn write_diagnostics(conn: &Connection, poll: &PollCommit) -> Work<()> {
             sample.body
         ])?;
     }
+    Ok(())
+}
+
+/// A finished run of a target that still exists.
+pub(super) fn write_run(conn: &Connection, target: i64, run: &Run) -> Work<()> {
+    conn.prepare_cached(
+        "INSERT INTO runs (target_id, source_id, key, from_us, to_us, body)
+         SELECT id, source_id, key, ?2, ?3, ?4 FROM targets WHERE id = ?1",
+    )?
+    .execute(params![target, run.from.us(), run.to.us(), serde_json::to_string(run)?])?;
     Ok(())
 }
 

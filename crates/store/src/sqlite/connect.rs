@@ -9,7 +9,10 @@ use super::fault::from_sqlite;
 use crate::{Result, StoreError};
 
 /// Append-only: the schema version is the length of this list, so a step that was ever released never changes.
-const MIGRATIONS: &[&str] = &[include_str!("../../migrations/sqlite/0001_begin.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("../../migrations/sqlite/0001_begin.sql"),
+    include_str!("../../migrations/sqlite/0002_interface.sql"),
+];
 
 /// `stak`, so that `file` and we know whose database it is.
 const APPLICATION_ID: i32 = 0x7374_616b;

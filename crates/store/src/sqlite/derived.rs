@@ -116,19 +116,20 @@ fn record_is_as_read(conn: &Connection, source_id: i64, record: &DerivedRecord) 
     Ok(found == Some(record.base))
 }
 
-/// Publishes a value if it differs from what is there.
+/// Publishes a value if it differs from what is there; answers whether it did.
 pub(super) fn publish(
     conn: &Connection,
     namespace: &str,
     key: &str,
     value: &serde_json::Value,
     now: Time,
-) -> Work<()> {
-    conn.prepare_cached(
-        "INSERT INTO kv (namespace, key, value, updated_us) VALUES (?1, ?2, ?3, ?4)
+) -> Work<bool> {
+    let changed = conn
+        .prepare_cached(
+            "INSERT INTO kv (namespace, key, value, updated_us) VALUES (?1, ?2, ?3, ?4)
          ON CONFLICT DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us
          WHERE value <> excluded.value",
-    )?
-    .execute(params![namespace, key, value.to_string(), now.us()])?;
-    Ok(())
+        )?
+        .execute(params![namespace, key, value.to_string(), now.us()])?;
+    Ok(changed > 0)
 }

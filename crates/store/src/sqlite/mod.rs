@@ -7,6 +7,7 @@
 //! One process per file ([`lock_holder`] says which); others may read it with [`SqliteStore::open_read_only`].
 //! The threads need no runtime: the store works under any.
 
+mod browse;
 mod claim;
 mod commit;
 mod connect;
@@ -23,6 +24,7 @@ mod reconcile;
 mod records;
 mod rows;
 mod store;
+mod tokens;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -81,6 +81,10 @@ fn events(conn: &Connection, after: &mut After, keep: &Retention, now: Time, bud
             old.push(seq);
         }
     }
+    if let Some(newest) = old.last() {
+        conn.prepare_cached("UPDATE meta SET value = max(value, ?1) WHERE key = 'pruned'")?
+            .execute([newest])?;
+    }
     for seq in old {
         step.removed += conn.prepare_cached("DELETE FROM events WHERE seq = ?1")?.execute([seq])? as u64;
     }

@@ -11,7 +11,7 @@ use super::fault::{Fault, Work};
 use super::{events, rows};
 use crate::{
     Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
-    TargetId, TargetRow,
+    TargetId, TargetOrder, TargetRow,
 };
 
 static TARGETS: LazyLock<String> = LazyLock::new(|| {
@@ -52,7 +52,7 @@ fn target_row(row: &Row<'_>) -> Work<TargetRow> {
 }
 
 /// Runs a query and reads every row.
-fn all<T>(
+pub(super) fn all<T>(
     conn: &Connection,
     sql: &str,
     arguments: &[&dyn ToSql],
@@ -69,32 +69,81 @@ fn all<T>(
 
 /// Conditions of a query and their arguments; `?` stands for the argument.
 #[derive(Default)]
-struct Conditions {
+pub(super) struct Conditions {
     sql: Vec<&'static str>,
     arguments: Vec<Box<dyn ToSql>>,
 }
 
 impl Conditions {
-    fn add(&mut self, sql: &'static str, argument: impl ToSql + 'static) {
+    pub(super) fn add(&mut self, sql: &'static str, argument: impl ToSql + 'static) {
         self.sql.push(sql);
         self.arguments.push(Box::new(argument));
     }
 
-    fn sql(&self) -> String {
+    pub(super) fn sql(&self) -> String {
         if self.sql.is_empty() { String::new() } else { format!(" WHERE {}", self.sql.join(" AND ")) }
     }
 
-    fn arguments(&self) -> Vec<&dyn ToSql> {
+    pub(super) fn arguments(&self) -> Vec<&dyn ToSql> {
         self.arguments.iter().map(Box::as_ref).collect()
     }
 }
 
 pub(super) fn targets(conn: &Connection, filter: &TargetFilter) -> Work<Vec<TargetRow>> {
+    match filter.order {
+        TargetOrder::Created => {
+            let after = filter.after.map(|after| ("targets.id > ?", after.0));
+            targets_by(conn, filter, None, "targets.id", after, filter.limit)
+        }
+        TargetOrder::Key => {
+            let after =
+                filter.after.map(|after| ("targets.key > (SELECT key FROM targets WHERE id = ?)", after.0));
+            targets_by(conn, filter, None, "targets.key, targets.id", after, filter.limit)
+        }
+        TargetOrder::Due => targets_by_due(conn, filter),
+    }
+}
+
+/// Those that will be claimed, by index, then those that never are.
+fn targets_by_due(conn: &Connection, filter: &TargetFilter) -> Work<Vec<TargetRow>> {
+    let wakes = match filter.after {
+        None => true,
+        Some(after) => conn
+            .prepare_cached("SELECT 1 FROM targets WHERE id = ?1 AND wake_us IS NOT NULL")?
+            .exists([after.0])?,
+    };
+    let mut found = Vec::new();
+    if wakes {
+        let place = "(targets.wake_us, targets.id) > (SELECT wake_us, id FROM targets WHERE id = ?)";
+        let after = filter.after.map(|after| (place, after.0));
+        let some = Some("targets.wake_us IS NOT NULL");
+        found = targets_by(conn, filter, some, "targets.wake_us, targets.id", after, filter.limit)?;
+    }
+    let left = filter.limit.saturating_sub(found.len() as u32);
+    if left > 0 {
+        let after = filter.after.filter(|_| !wakes).map(|after| ("targets.id > ?", after.0));
+        found.extend(targets_by(conn, filter, Some("targets.wake_us IS NULL"), "targets.id", after, left)?);
+    }
+    Ok(found)
+}
+
+/// Targets in an order, after a place in it.
+fn targets_by(
+    conn: &Connection,
+    filter: &TargetFilter,
+    only: Option<&'static str>,
+    order: &str,
+    after: Option<(&'static str, i64)>,
+    limit: u32,
+) -> Work<Vec<TargetRow>> {
     let mut conditions = Conditions::default();
     if let Some(source) = &filter.source {
         let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
-        // The plus keeps SQLite from reading all of the source by another index and sorting it for every page.
-        conditions.add("+targets.source_id = ?", source_id);
+        match filter.order {
+            // The plus keeps SQLite from reading all of the source by another index and sorting it for every page.
+            TargetOrder::Created => conditions.add("+targets.source_id = ?", source_id),
+            TargetOrder::Due | TargetOrder::Key => conditions.add("targets.source_id = ?", source_id),
+        }
     }
     if let Some(lister) = filter.listed_by {
         conditions.add("listed_by = ?", lister.0);
@@ -102,10 +151,24 @@ pub(super) fn targets(conn: &Connection, filter: &TargetFilter) -> Work<Vec<Targ
     if let Some(part) = &filter.key_contains {
         conditions.add("instr(targets.key, ?) > 0", part.clone());
     }
-    if let Some(after) = filter.after {
-        conditions.add("targets.id > ?", after.0);
+    if let Some(enabled) = filter.enabled {
+        conditions.add("targets.enabled = ?", enabled);
     }
-    let sql = format!("{}{} ORDER BY targets.id LIMIT {}", *TARGETS, conditions.sql(), filter.limit);
+    if let Some(failing) = filter.failing {
+        conditions.add("(targets.last_error IS NOT NULL) = ?", failing);
+    }
+    if let Some(role) = &filter.role {
+        conditions.add("targets.role = ?", role.clone());
+    }
+    if let Some((place, id)) = after {
+        conditions.add(place, id);
+    }
+    let mut clauses = conditions.sql();
+    if let Some(only) = only {
+        clauses.push_str(if clauses.is_empty() { " WHERE " } else { " AND " });
+        clauses.push_str(only);
+    }
+    let sql = format!("{}{clauses} ORDER BY {order} LIMIT {limit}", *TARGETS);
     all(conn, &sql, &conditions.arguments(), target_row)
 }
 
@@ -136,7 +199,7 @@ pub(super) fn held(conn: &Connection, source_id: i64, kind: &str) -> Work<Vec<St
     all(conn, sql, &[&kind, &source_id], stored_record)
 }
 
-fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
+pub(super) fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
     Ok(StoredRecord {
         kind: row.get("kind")?,
         fingerprint: rows::print(row, "fingerprint")?,
@@ -163,23 +226,47 @@ pub(super) fn history(
     let sql = "SELECT at_us, stream, values_json, upstream, gap FROM history
                WHERE source_id = ?1 AND fingerprint = ?2 AND (?3 IS NULL OR stream = ?3)
                ORDER BY at_us DESC, stream DESC LIMIT ?4";
-    let read = |row: &Row<'_>| {
-        Ok(HistoryRow {
-            at: rows::time(row, "at_us")?,
-            stream: row.get("stream")?,
-            values: rows::json(row, "values_json")?,
-            upstream: row.get("upstream")?,
-            gap: row.get("gap")?,
-        })
-    };
-    let mut newest = all(conn, sql, &[&source_id, &record.to_bytes(), &stream, &limit], read)?;
+    let mut newest = all(conn, sql, &[&source_id, &record.to_bytes(), &stream, &limit], history_row)?;
     newest.reverse();
     Ok(newest)
 }
 
+pub(super) fn history_row(row: &Row<'_>) -> Work<HistoryRow> {
+    Ok(HistoryRow {
+        at: rows::time(row, "at_us")?,
+        stream: row.get("stream")?,
+        values: rows::json(row, "values_json")?,
+        upstream: row.get("upstream")?,
+        gap: row.get("gap")?,
+    })
+}
+
 pub(super) fn events(conn: &Connection, after: u64, filter: &EventFilter, limit: u32) -> Work<Vec<Event>> {
+    let mut conditions = event_conditions(filter);
+    conditions.add("events.seq > ?", i64::try_from(after).unwrap_or(i64::MAX));
+    let sql = format!("{} ORDER BY events.seq LIMIT {limit}", event_query(&conditions));
+    all(conn, &sql, &conditions.arguments(), events::read)
+}
+
+pub(super) fn newest_events(
+    conn: &Connection,
+    before: u64,
+    filter: &EventFilter,
+    limit: u32,
+) -> Work<Vec<Event>> {
+    let mut conditions = event_conditions(filter);
+    conditions.add("events.seq < ?", i64::try_from(before).unwrap_or(i64::MAX));
+    let sql = format!("{} ORDER BY events.seq DESC LIMIT {limit}", event_query(&conditions));
+    all(conn, &sql, &conditions.arguments(), events::read)
+}
+
+fn event_query(conditions: &Conditions) -> String {
+    let (columns, conditions) = (events::COLUMNS, conditions.sql());
+    format!("SELECT {columns} FROM events JOIN sources ON sources.id = events.source_id{conditions}")
+}
+
+fn event_conditions(filter: &EventFilter) -> Conditions {
     let mut conditions = Conditions::default();
-    conditions.add("events.seq > ?", after as i64);
     if let Some(source) = &filter.source {
         conditions.add("sources.name = ?", source.clone());
     }
@@ -197,12 +284,7 @@ pub(super) fn events(conn: &Connection, after: u64, filter: &EventFilter, limit:
     if let Some(target) = &filter.target {
         conditions.add("events.target = ?", target.clone());
     }
-    let sql = format!(
-        "SELECT {} FROM events JOIN sources ON sources.id = events.source_id{} ORDER BY events.seq LIMIT {limit}",
-        events::COLUMNS,
-        conditions.sql(),
-    );
-    all(conn, &sql, &conditions.arguments(), events::read)
+    conditions
 }
 
 pub(super) fn polls(conn: &Connection, target: TargetId, limit: u32) -> Work<Vec<PollLog>> {
@@ -210,7 +292,7 @@ pub(super) fn polls(conn: &Connection, target: TargetId, limit: u32) -> Work<Vec
     all(conn, sql, &[&target.0, &limit], poll_log)
 }
 
-fn poll_log(row: &Row<'_>) -> Work<PollLog> {
+pub(super) fn poll_log(row: &Row<'_>) -> Work<PollLog> {
     let cause = |column: &str| -> Work<Option<Cause>> {
         let word: Option<String> = row.get(column)?;
         let parse = |word: String| {

@@ -6,7 +6,7 @@ use rusqlite::{Connection, OptionalExtension, named_params, params};
 use stakeout_core::{TargetSpec, Time};
 
 use super::claim::source_id;
-use super::commit::TargetNow;
+use super::commit::{TargetNow, write_run};
 use super::fault::{Fault, Work};
 use super::writer::Tx;
 use super::{records, rows};
@@ -265,9 +265,24 @@ fn retire(conn: &Connection, source_id: i64, id: i64, now: Time) -> Work<u32> {
             let natural = entry.ends.is_some_and(|ends| ends <= now);
             records::let_go(conn, source_id, entry.fingerprint, natural, now)?;
         }
+        finish_run(conn, id)?;
         conn.prepare_cached("DELETE FROM snapshots WHERE target_id = ?1")?.execute([id])?;
         conn.prepare_cached("DELETE FROM samples WHERE target_id = ?1")?.execute([id])?;
         retired += conn.prepare_cached("DELETE FROM targets WHERE id = ?1")?.execute([id])? as u32;
     }
     Ok(retired)
+}
+
+/// The stretch of regular polling that was going on ends with its target.
+fn finish_run(conn: &Connection, id: i64) -> Work<()> {
+    let text: Option<String> = conn
+        .prepare_cached("SELECT state FROM targets WHERE id = ?1")?
+        .query_row([id], |row| row.get(0))
+        .optional()?;
+    // A state that no longer parses has lost its run, too; that must not keep the target.
+    let state = text.and_then(|text| serde_json::from_str::<TargetState>(&text).ok());
+    match state.and_then(|state| state.run) {
+        Some(run) => write_run(conn, id, &run),
+        None => Ok(()),
+    }
 }

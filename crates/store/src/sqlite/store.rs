@@ -9,11 +9,12 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::writer::{Durability, Job};
-use super::{claim, control, derived, prune, read, reconcile};
+use super::{browse, claim, control, derived, prune, read, reconcile, tokens};
 use crate::{
-    Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, HistoryRow,
-    KvRow, NewPlan, PollCommit, PollLog, Pruned, Reconciled, Result, Retention, Store, StoreError,
-    StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, Wanted, Whole,
+    Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
+    HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog,
+    Pruned, Reconciled, RecordFilter, Result, Retention, Store, StoreError, StoreStats, StoredRecord,
+    TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -120,6 +121,35 @@ impl Store for SqliteStore {
             .await
     }
 
+    async fn list_records(&self, filter: &RecordFilter) -> Result<Vec<ListedRecord>> {
+        let filter = filter.clone();
+        self.read("list records", move |conn| browse::records(conn, &filter)).await
+    }
+
+    async fn history_between(&self, window: &HistoryWindow, limit: u32) -> Result<Vec<HistoryRow>> {
+        let window = window.clone();
+        self.read("read history", move |conn| browse::history_between(conn, &window, limit)).await
+    }
+
+    async fn history_points(&self, window: &HistoryWindow, points: u32) -> Result<Vec<HistoryRow>> {
+        let window = window.clone();
+        self.read("read history", move |conn| browse::history_points(conn, &window, points)).await
+    }
+
+    async fn history_at(&self, source: &str, record: Fingerprint, at: Time) -> Result<Vec<HistoryRow>> {
+        let source = source.to_owned();
+        self.read("read history", move |conn| browse::history_at(conn, &source, record, at)).await
+    }
+
+    async fn log_ends(&self) -> Result<LogEnds> {
+        self.read("read the ends of the event log", browse::log_ends).await
+    }
+
+    async fn newest_events(&self, before: u64, filter: &EventFilter, limit: u32) -> Result<Vec<Event>> {
+        let filter = filter.clone();
+        self.read("read events", move |conn| read::newest_events(conn, before, &filter, limit)).await
+    }
+
     async fn events(&self, after: u64, filter: &EventFilter, limit: u32) -> Result<Vec<Event>> {
         let filter = filter.clone();
         self.read("read events", move |conn| read::events(conn, after, &filter, limit)).await
@@ -127,6 +157,22 @@ impl Store for SqliteStore {
 
     async fn polls(&self, target: TargetId, limit: u32) -> Result<Vec<PollLog>> {
         self.read("read the poll log", move |conn| read::polls(conn, target, limit)).await
+    }
+
+    async fn newest_polls(&self, before: Option<u64>, limit: u32) -> Result<Vec<ListedPoll>> {
+        self.read("read the poll log", move |conn| browse::polls(conn, before, limit)).await
+    }
+
+    async fn source_runs(
+        &self,
+        source: &str,
+        from: Time,
+        to: Time,
+        after: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<FinishedRun>> {
+        let source = source.to_owned();
+        self.read("read runs", move |conn| browse::runs(conn, &source, (from, to), after, limit)).await
     }
 
     async fn runs(&self, target: TargetId, from: Time, to: Time) -> Result<Vec<Run>> {
@@ -148,6 +194,30 @@ impl Store for SqliteStore {
     async fn kv(&self, namespace: &str, key: &str) -> Result<Option<KvRow>> {
         let (namespace, key) = (namespace.to_owned(), key.to_owned());
         self.read("read a published value", move |conn| read::kv(conn, &namespace, &key)).await
+    }
+
+    async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>> {
+        let namespace = namespace.map(str::to_owned);
+        self.read("read published values", move |conn| browse::kv(conn, namespace.as_deref(), limit)).await
+    }
+
+    async fn add_token(&self, token: &TokenRow) -> Result<()> {
+        let token = token.clone();
+        self.write("keep a token", Durability::Synced, move |tx| tokens::add(tx.conn, &token)).await
+    }
+
+    async fn revoke_token(&self, id: &str, now: Time) -> Result<bool> {
+        let id = id.to_owned();
+        self.write("revoke a token", Durability::Synced, move |tx| tokens::revoke(tx.conn, &id, now)).await
+    }
+
+    async fn token(&self, id: &str) -> Result<Option<TokenRow>> {
+        let id = id.to_owned();
+        self.read("find a token", move |conn| tokens::find(conn, &id)).await
+    }
+
+    async fn tokens(&self) -> Result<Vec<TokenRow>> {
+        self.read("list tokens", tokens::all).await
     }
 
     async fn deliveries(&self, sink: &str, now: Time, limit: u32) -> Result<Vec<Delivery>> {

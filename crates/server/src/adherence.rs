@@ -1,0 +1,119 @@
+//! `/v1/adherence`: was everything polled when it was due, and how long can anything have gone unseen.
+
+mod account;
+
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stakeout_core::adherence::Run;
+use stakeout_core::{Span, Time};
+use stakeout_store::TargetFilter;
+
+use crate::app::App;
+use crate::ask::{Asked, Path, When};
+use crate::problem::Problem;
+use crate::reply::Reply;
+use crate::schema::Instant;
+
+pub(crate) use account::{Adherence, Watched, account};
+
+/// The window unless one is given.
+const WINDOW: Span = Span::hours(24);
+/// Targets and runs that are looked at for one answer; with more it says that it is incomplete.
+const TARGETS_MAX: usize = 10_000;
+const RUNS_MAX: usize = 50_000;
+const PAGE: u32 = 1_000;
+
+/// Which window.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct WindowQuery {
+    /// Its beginning; a day before its end, unless given.
+    #[schemars(with = "Option<Instant>")]
+    from: Option<When>,
+    /// Its end; now, unless given.
+    #[schemars(with = "Option<Instant>")]
+    to: Option<When>,
+}
+
+impl WindowQuery {
+    fn window(&self, now: Time) -> Result<(Time, Time), Problem> {
+        let to = self.to.map_or(now, |When(to)| to.min(now));
+        let from = self.from.map_or(to - WINDOW, |When(from)| from);
+        if from > to {
+            return Err(Problem::bad_input(format!("from: expected a time before {to}, found {from}")));
+        }
+        Ok((from, to))
+    }
+}
+
+/// The adherence of a source in a window, by phase, and its worst targets.
+pub(crate) async fn of_source(
+    State(app): State<App>,
+    Path(name): Path<String>,
+    Asked(query): Asked<WindowQuery>,
+) -> Result<Reply<Adherence>, Problem> {
+    let source = crate::sources::find(&app, &name)?;
+    let window = query.window(app.now())?;
+    let (targets, incomplete) = watched(&app, &name, window).await?;
+    Ok(Reply(account(&name, targets, window, source.limits().refresh, incomplete)))
+}
+
+/// The adherence of a target in a window.
+pub(crate) async fn of_target(
+    State(app): State<App>,
+    Path((name, key)): Path<(String, String)>,
+    Asked(query): Asked<WindowQuery>,
+) -> Result<Reply<Adherence>, Problem> {
+    let source = crate::sources::find(&app, &name)?;
+    let row = crate::targets::find(&app, &name, &key).await?;
+    let window = query.window(app.now())?;
+    let mut runs = app.store.runs(row.id, window.0, window.1).await?;
+    runs.extend(row.state.run);
+    let targets = BTreeMap::from([(key, Watched { runs, live: true })]);
+    Ok(Reply(account(&name, targets, window, source.limits().refresh, false)))
+}
+
+/// The runs of all targets of a source that touch the window, those that are gone included; and whether that is not
+/// all.
+async fn watched(
+    app: &App,
+    source: &str,
+    (from, to): (Time, Time),
+) -> Result<(BTreeMap<String, Watched>, bool), Problem> {
+    let mut targets: BTreeMap<String, Watched> = BTreeMap::new();
+    let mut after = None;
+    let mut incomplete = false;
+    loop {
+        let filter =
+            TargetFilter { source: Some(source.to_owned()), after, limit: PAGE, ..TargetFilter::default() };
+        let page = app.store.targets(&filter).await?;
+        after = page.last().map(|row| row.id);
+        let last = page.len() < PAGE as usize;
+        for row in page {
+            let touches = |run: &Run| run.to >= from && run.from <= to;
+            let runs = row.state.run.into_iter().filter(touches).collect();
+            targets.insert(row.spec.key, Watched { runs, live: true });
+        }
+        incomplete |= !last && targets.len() >= TARGETS_MAX;
+        if last || incomplete {
+            break;
+        }
+    }
+    let (mut row, mut runs) = (None, 0);
+    loop {
+        let page = app.store.source_runs(source, from, to, row, PAGE).await?;
+        row = page.last().map(|finished| finished.row);
+        runs += page.len();
+        let last = page.len() < PAGE as usize;
+        for finished in page {
+            targets.entry(finished.key).or_default().runs.push(finished.run);
+        }
+        incomplete |= !last && runs >= RUNS_MAX;
+        if last || incomplete {
+            return Ok((targets, incomplete));
+        }
+    }
+}

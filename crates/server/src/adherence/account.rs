@@ -1,0 +1,246 @@
+//! From runs to an account of them, without I/O.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::Serialize;
+use stakeout_core::adherence::{LatenessHistogram, Run, unseen_bound};
+use stakeout_core::{Span, Time};
+
+use crate::schema::Instant;
+use crate::targets::{ms, quantile_ms};
+
+/// Targets listed by name.
+const WORST: usize = 20;
+
+/// A target's runs in the window.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Watched {
+    pub(crate) runs: Vec<Run>,
+    /// Whether it is still polled.
+    pub(crate) live: bool,
+}
+
+/// Was everything polled when it was due, and how long can anything have gone unseen?
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Adherence {
+    /// The source.
+    source: String,
+    /// The window's beginning.
+    #[schemars(with = "Instant")]
+    from: Time,
+    /// The window's end.
+    #[schemars(with = "Instant")]
+    to: Time,
+    /// In a sentence.
+    says: String,
+    /// The longest that anything the upstream served can have gone unseen, over all targets and the time each was
+    /// watched in the window; null when nothing can be promised.
+    unseen_ms: Option<f64>,
+    /// Whether there was more than is looked at for one answer: then the numbers are too small.
+    incomplete: bool,
+    /// Targets that were polled in the window.
+    targets: u64,
+    /// Their polls, late ones, missed ones.
+    polls: u64,
+    late: u64,
+    missed: u64,
+    /// Half of the polls were sent no later than this.
+    lateness_ms_p50: Option<f64>,
+    /// 99 of 100 polls were sent no later than this.
+    lateness_ms_p99: Option<f64>,
+    /// By phase.
+    phases: Vec<Phase>,
+    /// The targets in which something can have gone unseen longest, at most twenty.
+    worst: Vec<Worst>,
+}
+
+/// The polls of one phase.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Phase {
+    phase: String,
+    polls: u64,
+    late: u64,
+    missed: u64,
+    /// The longest time from the start of one complete look to the end of the next within the phase, plus what the
+    /// upstream itself takes to show a change.
+    unseen_ms: f64,
+    lateness_ms_p50: Option<f64>,
+    lateness_ms_p99: Option<f64>,
+}
+
+/// A target, and how long something can have gone unseen in it.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Worst {
+    key: String,
+    /// Null when there was no complete look at all.
+    unseen_ms: Option<f64>,
+    /// Since when it was watched in the window.
+    #[schemars(with = "Instant")]
+    since: Time,
+    polls: u64,
+    late: u64,
+    missed: u64,
+}
+
+/// Counts of some runs.
+#[derive(Default)]
+struct Sum {
+    polls: u64,
+    late: u64,
+    missed: u64,
+    longest_gap: Span,
+    lateness: LatenessHistogram,
+}
+
+impl Sum {
+    fn add(&mut self, run: &Run) {
+        self.polls += run.polls;
+        self.late += run.late;
+        self.missed = self.missed.saturating_add(run.missed);
+        self.longest_gap = self.longest_gap.max(run.longest_gap);
+        self.lateness.merge(&run.histogram);
+    }
+}
+
+/// The account of a source's targets in a window.
+pub(crate) fn account(
+    source: &str,
+    targets: BTreeMap<String, Watched>,
+    (from, to): (Time, Time),
+    refresh: Span,
+    incomplete: bool,
+) -> Adherence {
+    let mut all = Sum::default();
+    let mut phases: BTreeMap<String, Sum> = BTreeMap::new();
+    let mut worst = Vec::new();
+    for (key, watched) in targets {
+        for run in &watched.runs {
+            all.add(run);
+            phases.entry(run.phase.clone()).or_default().add(run);
+        }
+        worst.extend(of_target(key, &watched, (from, to), refresh));
+    }
+    // Nothing promised is worse than any promise.
+    let badness = |worst: &Worst| worst.unseen_ms.unwrap_or(f64::INFINITY);
+    worst.sort_by(|a, b| badness(b).total_cmp(&badness(a)));
+    let watched = worst.len() as u64;
+    let unseen_ms = worst.first().and_then(|worst| worst.unseen_ms).filter(|_| !incomplete);
+    let says = says(source, unseen_ms, worst.first(), incomplete);
+    worst.truncate(WORST);
+    let phase = |(phase, sum): (String, Sum)| Phase {
+        phase,
+        polls: sum.polls,
+        late: sum.late,
+        missed: sum.missed,
+        unseen_ms: ms(sum.longest_gap + refresh),
+        lateness_ms_p50: quantile_ms(&sum.lateness, 0.5),
+        lateness_ms_p99: quantile_ms(&sum.lateness, 0.99),
+    };
+    Adherence {
+        source: source.to_owned(),
+        from,
+        to,
+        says,
+        unseen_ms,
+        incomplete,
+        targets: watched,
+        polls: all.polls,
+        late: all.late,
+        missed: all.missed,
+        lateness_ms_p50: quantile_ms(&all.lateness, 0.5),
+        lateness_ms_p99: quantile_ms(&all.lateness, 0.99),
+        phases: phases.into_iter().map(phase).collect(),
+        worst,
+    }
+}
+
+fn says(source: &str, unseen_ms: Option<f64>, worst: Option<&Worst>, incomplete: bool) -> String {
+    match (unseen_ms, worst) {
+        (Some(unseen), Some(worst)) => format!(
+            "nothing that {source} served can have gone unseen for longer than {}; the longest is {}",
+            Span::us((unseen * 1e3) as i64),
+            worst.key
+        ),
+        (_, None) => format!("{source} was not polled in this window, so nothing can be promised"),
+        (None, Some(_)) if incomplete => {
+            "there are more targets or runs in this window than one answer looks at: ask for a shorter one, or for one target"
+                .to_owned()
+        }
+        (None, Some(worst)) => {
+            format!("{} had no complete answer in this window, so nothing can be promised", worst.key)
+        }
+    }
+}
+
+/// A target's own part: from its first look in the window to its last day or the window's end. Before it was known
+/// nothing was promised, and after it was retired there was nothing to see.
+fn of_target(key: String, watched: &Watched, (from, to): (Time, Time), refresh: Span) -> Option<Worst> {
+    let since = watched.runs.iter().map(|run| run.from).min()?.max(from);
+    let until = match watched.live {
+        true => to,
+        false => watched.runs.iter().map(|run| run.to).max()?.min(to),
+    };
+    let seen = watched.runs.iter().any(|run| run.first_end.is_some());
+    let mut sum = Sum::default();
+    watched.runs.iter().for_each(|run| sum.add(run));
+    let bound = unseen_bound(&watched.runs, (since, until), refresh, Span::ZERO);
+    Some(Worst {
+        key,
+        unseen_ms: seen.then(|| ms(bound)),
+        since,
+        polls: sum.polls,
+        late: sum.late,
+        missed: sum.missed,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use stakeout_core::adherence::{Account, Look, Punctuality, Sight};
+
+    use super::*;
+
+    fn run(phase: &str, starts: &[i64], sight: Sight) -> Run {
+        let account = Account {
+            lateness: Span::ms(3),
+            punctuality: Punctuality::OnTime,
+            missed: 0,
+            missed_cause: None,
+        };
+        let looks = starts.iter().map(|start| Look {
+            phase,
+            interval: Span::secs(60),
+            start: Time::from_secs(*start),
+            end: Time::from_secs(start + 1),
+            sight,
+            account,
+        });
+        let mut looks = looks.collect::<Vec<_>>().into_iter();
+        let mut run = Run::begin(&looks.next().expect("one look"));
+        looks.for_each(|look| assert!(run.observe(&look).is_none()));
+        run
+    }
+
+    fn check(targets: &[(&str, Watched)], unseen_s: Option<f64>, says: &str) {
+        let targets = targets.iter().map(|(key, watched)| ((*key).to_owned(), watched.clone())).collect();
+        let window = (Time::from_secs(0), Time::from_secs(100));
+        let account = account("nz", targets, window, Span::secs(15), false);
+        assert_eq!(account.unseen_ms, unseen_s.map(|s| s * 1e3));
+        assert!(account.says.contains(says), "{}", account.says);
+    }
+
+    #[test]
+    fn the_longest_of_all_targets_counts() {
+        let steady =
+            Watched { runs: vec![run("T-5m", &[0, 20, 40, 60, 80, 99], Sight::Complete)], live: true };
+        let retired = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Complete)], live: false };
+        let blind = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Incomplete)], live: true };
+        let idle = Watched { runs: vec![], live: true };
+        check(&[("a", steady.clone())], Some(36.0), "longer than 36 s; the longest is a");
+        check(&[("a", steady.clone()), ("b", retired)], Some(46.0), "the longest is b");
+        check(&[("a", steady.clone()), ("c", idle.clone())], Some(36.0), "nothing that nz served");
+        check(&[("a", steady), ("b", blind)], None, "b had no complete answer");
+        check(&[("c", idle)], None, "not polled");
+    }
+}

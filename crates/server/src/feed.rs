@@ -1,0 +1,190 @@
+//! The feed: reads the event log once and hands it to every stream.
+//!
+//! ```text
+//! engine ─ newest ─► feed ─ reads the log ─► ring ─► stream ─► client
+//!        └ kv ────►                             └──► stream ─► client
+//! ```
+//! The engine never waits: it only raises a number. Nor does the feed: it writes to a ring, and a client that does not
+//! read for so long that the ring comes round is dropped; it comes back with its cursor. Heartbeats go through the
+//! ring as well, so the number they carry never overtakes an event.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use stakeout_core::Event;
+use stakeout_engine::Control;
+use stakeout_store::{EventFilter, KvRow, Store};
+use tokio::sync::broadcast::error::RecvError;
+use tokio::sync::{broadcast, watch};
+use tokio_util::sync::CancellationToken;
+
+use crate::stream::frame;
+
+/// Events read from the log at once.
+const PAGE: u32 = 500;
+/// The log is looked at this often even if nobody says there is news.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Published values read when changes were missed.
+pub(crate) const KV_MAX: u32 = 1_000;
+
+/// Something for the streams, already written out: a thousand clients share the bytes.
+#[derive(Clone, Debug)]
+pub(crate) enum Item {
+    /// An event.
+    Event(Arc<Event>, Bytes),
+    /// A published value changed.
+    Kv(Arc<KvRow>, Bytes),
+    /// Everything up to this number has gone by.
+    Heartbeat(u64, Bytes),
+}
+
+/// The feed and its streams.
+pub(crate) struct Feed {
+    ring: broadcast::Sender<Item>,
+    head: watch::Sender<u64>,
+    streams: Arc<AtomicUsize>,
+    streams_max: usize,
+    dropped: Arc<AtomicU64>,
+}
+
+/// A place among the streams; free again when dropped.
+pub(crate) struct Seat(Arc<AtomicUsize>);
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Feed {
+    pub(crate) fn new(ring: usize, streams_max: usize) -> Feed {
+        Feed {
+            ring: broadcast::channel(ring).0,
+            head: watch::channel(0).0,
+            streams: Arc::default(),
+            streams_max,
+            dropped: Arc::default(),
+        }
+    }
+
+    /// A place for one more stream, if there is one.
+    pub(crate) fn seat(&self) -> Option<Seat> {
+        let taken = self.streams.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat(Arc::clone(&self.streams));
+        (taken < self.streams_max).then_some(seat)
+    }
+
+    /// Everything from now on.
+    pub(crate) fn subscribe(&self) -> broadcast::Receiver<Item> {
+        self.ring.subscribe()
+    }
+
+    /// Streams at the moment.
+    pub(crate) fn streams(&self) -> usize {
+        self.streams.load(Ordering::Relaxed)
+    }
+
+    /// Streams that were dropped because they did not keep up.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn too_slow(&self) {
+        self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Reads along until told to stop.
+    pub(crate) async fn run(
+        &self,
+        store: Arc<dyn Store>,
+        control: Control,
+        heartbeat: Duration,
+        stop: CancellationToken,
+    ) {
+        let mut newest = control.newest();
+        let mut published = control.published();
+        let mut beats = tokio::time::interval(heartbeat);
+        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut looks = tokio::time::interval(LOOK_EVERY);
+        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let mut head = loop {
+            match store.log_ends().await {
+                Ok(ends) => break ends.newest,
+                Err(error) => tracing::warn!(%error, "the event log cannot be read"),
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                _ = looks.tick() => {}
+            }
+        };
+        self.head.send_replace(head);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return,
+                changed = newest.changed() => {
+                    if changed.is_err() { return }
+                    head = self.read_along(&*store, head).await;
+                }
+                _ = looks.tick() => head = self.read_along(&*store, head).await,
+                named = published.recv() => match named {
+                    Ok((namespace, key)) => self.publish(&*store, Some((&namespace, &key))).await,
+                    Err(RecvError::Lagged(_)) => self.publish(&*store, None).await,
+                    Err(RecvError::Closed) => return,
+                },
+                _ = beats.tick() => {
+                    // Nobody listening is no failure, here and below.
+                    let _ = self.ring.send(Item::Heartbeat(head, frame::heartbeat(head)));
+                }
+            }
+        }
+    }
+
+    /// Hands on what is new in the log; answers how far it got. Nothing is lost when a read fails: the next one begins
+    /// at the same place.
+    async fn read_along(&self, store: &dyn Store, mut head: u64) -> u64 {
+        loop {
+            // Taken before the events are read, so that everything up to it is among them.
+            let Ok(ends) = store.log_ends().await else { return head };
+            if ends.newest <= head {
+                return head;
+            }
+            let page = match store.events(head, &EventFilter::default(), PAGE).await {
+                Ok(page) => page,
+                Err(error) => {
+                    tracing::warn!(%error, "the event log cannot be read");
+                    return head;
+                }
+            };
+            let whole = page.len() < PAGE as usize;
+            for event in page {
+                head = event.seq;
+                let bytes = frame::event(&event);
+                let _ = self.ring.send(Item::Event(Arc::new(event), bytes));
+            }
+            if whole {
+                // Not every number is an event's.
+                head = head.max(ends.newest);
+            }
+            self.head.send_replace(head);
+            if whole {
+                return head;
+            }
+        }
+    }
+
+    async fn publish(&self, store: &dyn Store, named: Option<(&str, &str)>) {
+        let rows = match store.list_kv(named.map(|(namespace, _)| namespace), KV_MAX).await {
+            Ok(rows) => rows,
+            Err(error) => {
+                tracing::warn!(%error, "published values cannot be read");
+                return;
+            }
+        };
+        for row in rows.into_iter().filter(|row| named.is_none_or(|(_, key)| row.key == key)) {
+            let bytes = frame::kv(&row);
+            let _ = self.ring.send(Item::Kv(Arc::new(row), bytes));
+        }
+    }
+}

@@ -1,0 +1,262 @@
+//! Everything that is answered, one line per route.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use crate::access::{self, Scope, SessionView};
+use crate::problem::Sort;
+use crate::reply::Page;
+use crate::route::Route;
+use crate::{
+    adherence, events, health, history, kv, metrics, openapi, polls, racing, records, settings, sources,
+    stream, targets,
+};
+
+const SOURCE: &str = "The source's name.";
+const KEY: &str = "The target's key; a slash in it is written %2F.";
+const RECORD: &str = "The record's fingerprint: 32 hex digits.";
+const RACE: &str = "The race's id.";
+const DONE: &str = "Done";
+
+/// All routes.
+pub(crate) fn all() -> Vec<Route> {
+    let mut routes = vec![
+        Route::get("/livez", health::live)
+            .open()
+            .about("health", "Is it there?")
+            .answers_text("text/plain", "It is"),
+        Route::get("/readyz", health::ready)
+            .open()
+            .about("health", "Is the store open, and has every source looked for its targets?")
+            .answers_text("text/plain", "It is ready")
+            .or(&[Sort::Unavailable]),
+        Route::get("/metrics", metrics::serve)
+            .about("health", "The engine in numbers, in Prometheus' text format")
+            .answers_text("text/plain", "Counters, gauges and histograms"),
+        Route::get("/v1/openapi.json", openapi::serve)
+            .about("health", "This description")
+            .answers::<Json>("OpenAPI 3.1"),
+        Route::get("/v1/health", health::health)
+            .about("health", "How is it doing?")
+            .answers::<health::Health>("In numbers"),
+    ];
+    routes.extend(sessions());
+    routes.extend(watched());
+    routes.extend(told());
+    routes.extend(changed());
+    routes.extend(of_racing());
+    routes
+}
+
+fn sessions() -> Vec<Route> {
+    vec![
+        Route::get("/v1/session", access::view)
+            .open()
+            .about("access", "Who am I?")
+            .answers::<SessionView>("What the caller may do"),
+        Route::post("/v1/session", access::open)
+            .open()
+            .about("access", "Exchanges a token for a session cookie")
+            .body::<access::SignIn>()
+            .answers::<SessionView>("Signed in")
+            .or(&[Sort::NoToken, Sort::NotAllowed, Sort::TooManyTries]),
+        Route::delete("/v1/session", access::forget)
+            .open()
+            .about("access", "Signs out")
+            .answers_nothing("Signed out")
+            .or(&[Sort::NotAllowed]),
+    ]
+}
+
+/// What is watched, and what is known of it.
+fn watched() -> Vec<Route> {
+    vec![
+        Route::get("/v1/sources", sources::list)
+            .about("sources", "Lists the sources")
+            .answers::<Vec<sources::Source>>("All of them"),
+        Route::get("/v1/sources/{source}", sources::one)
+            .about("sources", "One source")
+            .part("source", SOURCE)
+            .answers::<sources::Source>("The source")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/targets", targets::list)
+            .about("targets", "Lists targets")
+            .query::<targets::TargetQuery>()
+            .answers::<Page<targets::Target>>("A page of targets"),
+        Route::get("/v1/targets/{source}/{key}", targets::one)
+            .about("targets", "One target: when it is due, and why")
+            .part("source", SOURCE)
+            .part("key", KEY)
+            .answers::<targets::Target>("The target")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/targets/{source}/{key}/polls", polls::of_target)
+            .about("polls", "The notable polls of a target, the newest first")
+            .part("source", SOURCE)
+            .part("key", KEY)
+            .query::<polls::Limit>()
+            .answers::<Vec<polls::Poll>>("The polls")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/records/{source}", records::list)
+            .about("records", "Lists the records of a source")
+            .part("source", SOURCE)
+            .query::<records::RecordQuery>()
+            .answers::<Page<records::Record>>("A page of records"),
+        Route::get("/v1/records/{source}/{record}", records::one)
+            .about("records", "One record")
+            .part("source", SOURCE)
+            .part("record", RECORD)
+            .answers::<records::Record>("The record")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/records/{source}/{record}/history", history::read)
+            .about("records", "What a record said: change by change, at a moment, or thinned out for a chart")
+            .part("source", SOURCE)
+            .part("record", RECORD)
+            .query::<history::HistoryQuery>()
+            .answers::<Page<history::Row>>("Rows of history, the oldest first")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/adherence/{source}", adherence::of_source)
+            .about(
+                "adherence",
+                "Was a source polled when it was due, and how long can anything have gone unseen?",
+            )
+            .part("source", SOURCE)
+            .query::<adherence::WindowQuery>()
+            .answers::<adherence::Adherence>("By phase, and the worst targets")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/adherence/{source}/{key}", adherence::of_target)
+            .about("adherence", "The same for one target")
+            .part("source", SOURCE)
+            .part("key", KEY)
+            .query::<adherence::WindowQuery>()
+            .answers::<adherence::Adherence>("By phase")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/polls", polls::list)
+            .about("polls", "Lists notable polls of all targets, the newest first")
+            .query::<polls::PollQuery>()
+            .answers::<Page<polls::Poll>>("A page of polls"),
+    ]
+}
+
+/// What was told.
+fn told() -> Vec<Route> {
+    vec![
+        Route::get("/v1/events", events::list)
+            .about("events", "Lists events; the cursor is the sequence number")
+            .query::<events::EventQuery>()
+            .answers::<Page<events::Event>>("A page of events"),
+        Route::get("/v1/events/stream", stream::stream)
+            .about("events", "Events and published values as they happen (Server-Sent Events)")
+            .query::<stream::StreamQuery>()
+            .answers_text("text/event-stream", "Messages `event`, `kv`, `heartbeat` and `resync`")
+            .or(&[Sort::Unavailable]),
+        Route::get("/v1/events/{seq}", events::one)
+            .about("events", "One event")
+            .part("seq", "The sequence number.")
+            .answers::<events::Event>("The event")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/kv", kv::list)
+            .about("kv", "Lists published values")
+            .query::<kv::KvQuery>()
+            .answers::<Vec<kv::Value>>("At most a thousand"),
+        Route::get("/v1/kv/{namespace}/{key}", kv::one)
+            .about("kv", "One published value, as it is")
+            .part("namespace", "The namespace.")
+            .part("key", "The key.")
+            .answers::<Json>("The value")
+            .or(&[Sort::NotFound]),
+    ]
+}
+
+/// What may be changed.
+fn changed() -> Vec<Route> {
+    let target = |route: Route, summary: &'static str| {
+        route
+            .scope(Scope::Operate)
+            .about("targets", summary)
+            .part("source", SOURCE)
+            .part("key", KEY)
+            .answers_nothing(DONE)
+            .or(&[Sort::NotFound, Sort::Unavailable])
+    };
+    vec![
+        target(Route::post("/v1/targets/{source}/{key}/enable", targets::enable), "Switches a target on"),
+        target(Route::post("/v1/targets/{source}/{key}/disable", targets::disable), "Switches a target off"),
+        target(Route::post("/v1/targets/{source}/{key}/poll", targets::poll_now), "Polls a target at once"),
+        target(
+            Route::post("/v1/targets/{source}/{key}/replan", targets::replan),
+            "Computes its due time anew",
+        ),
+        target(
+            Route::post("/v1/targets/{source}/{key}/rebaseline", targets::rebaseline),
+            "Takes its next complete answer as it is, without events",
+        ),
+        Route::post("/v1/poll", polls::pass)
+            .scope(Scope::Operate)
+            .about("polls", "Polls everything that is due, for external schedulers")
+            .query::<polls::PassQuery>()
+            .answers::<polls::Pass>("What came of it: the same as `stakeout poll --json`")
+            .or(&[Sort::Unavailable]),
+        Route::get("/v1/settings", settings::list)
+            .about("settings", "Lists live settings")
+            .answers::<BTreeMap<String, Json>>("By name"),
+        Route::get("/v1/settings/{key}", settings::one)
+            .about("settings", "One live setting")
+            .part("key", "source.NAME.SETTING")
+            .answers::<settings::Setting>("The setting")
+            .or(&[Sort::NotFound]),
+        Route::put("/v1/settings/{key}", settings::set)
+            .scope(Scope::Admin)
+            .about("settings", "Changes a live setting, or checks a value; it acts at once")
+            .part("key", "source.NAME.SETTING")
+            .body::<settings::NewValue>()
+            .answers::<settings::Setting>("The setting as it is now")
+            .or(&[Sort::NotFound, Sort::Refused, Sort::Unavailable]),
+        Route::delete("/v1/settings/{key}", settings::unset)
+            .scope(Scope::Admin)
+            .about("settings", "Goes back to the configuration file")
+            .part("key", "source.NAME.SETTING")
+            .answers_nothing(DONE)
+            .or(&[Sort::NotFound, Sort::Refused, Sort::Unavailable]),
+    ]
+}
+
+fn of_racing() -> Vec<Route> {
+    let race = |route: Route, summary: &'static str| {
+        route.about("racing", summary).part("source", SOURCE).part("race", RACE).or(&[Sort::NotFound])
+    };
+    vec![
+        Route::get("/v1/racing/{source}/meetings", racing::meetings)
+            .about("racing", "Lists meetings")
+            .part("source", SOURCE)
+            .query::<racing::MeetingQuery>()
+            .answers::<Vec<records::Record>>("Meetings, by name")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/racing/{source}/races", racing::races)
+            .about("racing", "Lists races")
+            .part("source", SOURCE)
+            .query::<racing::RaceQuery>()
+            .answers::<Vec<records::Record>>("Races, by start")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/racing/{source}/next", racing::next)
+            .about("racing", "The race that starts next")
+            .part("source", SOURCE)
+            .answers::<racing::Race>("The race, with its runners")
+            .or(&[Sort::NotFound]),
+        race(Route::get("/v1/racing/{source}/races/{race}", racing::race), "One race, with its runners")
+            .answers::<racing::Race>("The race"),
+        race(
+            Route::get("/v1/racing/{source}/races/{race}/entrants", racing::entrants),
+            "The runners of a race",
+        )
+        .answers::<Vec<records::Record>>("By number"),
+        race(
+            Route::get("/v1/racing/{source}/races/{race}/timeline", racing::timeline),
+            "Money and prices by minutes to the start, with indicators",
+        )
+        .query::<racing::TimelineQuery>()
+        .answers::<racing::TimelineView>("The grid"),
+        race(Route::get("/v1/racing/{source}/races/{race}/results", racing::results), "How a race ended")
+            .answers::<racing::Results>("Placings, dividends and pools"),
+    ]
+}

@@ -1,0 +1,274 @@
+//! `GET /v1/events/stream`: events as they happen, as Server-Sent Events.
+//!
+//! A stream begins with what the client has not seen yet, read from the log, and goes on with the feed. Its `id:` is
+//! the sequence number, which browsers send back as `Last-Event-ID`, so nothing is lost or told twice.
+
+pub(crate) mod frame;
+
+use std::collections::VecDeque;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use bytes::Bytes;
+use futures_util::stream;
+use http::{HeaderMap, HeaderValue, header};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stakeout_core::Event;
+use stakeout_store::{EventFilter, KvRow};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::access::Caller;
+use crate::app::App;
+use crate::ask::{Asked, print};
+use crate::feed::{Item, KV_MAX, Seat};
+use crate::problem::{Problem, Sort};
+
+/// Events read from the log at once.
+const PAGE: u32 = 200;
+
+/// Which events.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct StreamQuery {
+    /// Begin after this sequence number; `Last-Event-ID` counts instead when it is sent. Without either, with what
+    /// happens from now on.
+    after: Option<u64>,
+    /// Only of this source.
+    source: Option<String>,
+    /// Only of this type, or of types beginning with it when it ends in a dot.
+    #[serde(rename = "type")]
+    event_type: Option<String>,
+    /// Only about this record: a fingerprint.
+    record: Option<String>,
+    /// Which published values: a namespace, `all` or `none`. All, unless there is another filter.
+    kv: Option<String>,
+}
+
+/// What a client wants to hear.
+#[derive(Clone, Debug, Default)]
+struct Wants {
+    events: EventFilter,
+    kv: KvWants,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+enum KvWants {
+    #[default]
+    All,
+    None,
+    Namespace(String),
+}
+
+impl Wants {
+    fn new(query: &StreamQuery) -> Result<Wants, Problem> {
+        let subject = query.record.as_deref().map(print).transpose()?;
+        let filtered = subject.is_some() || query.source.is_some() || query.event_type.is_some();
+        let kv = match query.kv.as_deref() {
+            None if filtered => KvWants::None,
+            None | Some("all") => KvWants::All,
+            Some("none") => KvWants::None,
+            Some(namespace) => KvWants::Namespace(namespace.to_owned()),
+        };
+        let events = EventFilter {
+            source: query.source.clone(),
+            event_type: query.event_type.clone(),
+            subject,
+            target: None,
+        };
+        Ok(Wants { events, kv })
+    }
+
+    fn event(&self, event: &Event) -> bool {
+        let filter = &self.events;
+        let is_type = |wanted: &String| match wanted.strip_suffix('.') {
+            Some(_) => event.event_type.starts_with(wanted.as_str()),
+            None => event.event_type == *wanted,
+        };
+        filter.source.as_ref().is_none_or(|source| *source == event.source)
+            && filter.event_type.as_ref().is_none_or(is_type)
+            && filter.subject.is_none_or(|subject| subject == event.subject)
+    }
+
+    fn kv(&self, row: &KvRow) -> bool {
+        match &self.kv {
+            KvWants::All => true,
+            KvWants::None => false,
+            KvWants::Namespace(namespace) => *namespace == row.namespace,
+        }
+    }
+}
+
+/// Begins a stream.
+pub(crate) async fn stream(
+    State(app): State<App>,
+    Extension(caller): Extension<Caller>,
+    headers: HeaderMap,
+    Asked(query): Asked<StreamQuery>,
+) -> Result<Response, Problem> {
+    let wants = Wants::new(&query)?;
+    let after = last_event_id(&headers)?.or(query.after);
+    let seat = app.feed.seat().ok_or_else(|| {
+        Problem::new(Sort::Unavailable, "as many streams as allowed are open").retry_after(10)
+    })?;
+    let client = Client::begin(app, caller, wants, after, seat).await?;
+    let body = Body::from_stream(stream::unfold(client, async |mut client| {
+        let bytes = client.next().await?;
+        Some((Ok::<Bytes, std::convert::Infallible>(bytes), client))
+    }));
+    let mut response = Response::new(body);
+    let set = |headers: &mut HeaderMap, name, value| headers.insert(name, HeaderValue::from_static(value));
+    set(response.headers_mut(), header::CONTENT_TYPE, "text/event-stream");
+    set(response.headers_mut(), header::CACHE_CONTROL, "no-store");
+    // Proxies that gather answers before they hand them on are told not to.
+    set(response.headers_mut(), header::HeaderName::from_static("x-accel-buffering"), "no");
+    Ok(response)
+}
+
+fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
+    let Some(value) = headers.get("last-event-id") else { return Ok(None) };
+    let text = value.to_str().unwrap_or_default();
+    let number = text.parse().map_err(|_| {
+        Problem::bad_input(format!("Last-Event-ID: expected a sequence number, found {text:?}"))
+    })?;
+    Ok(Some(number))
+}
+
+/// One client's stream.
+struct Client {
+    app: App,
+    caller: Caller,
+    wants: Wants,
+    /// The number of the last event that was sent, or passed by.
+    cursor: u64,
+    /// Written, not yet sent.
+    waiting: VecDeque<Bytes>,
+    stage: Stage,
+    _seat: Seat,
+}
+
+enum Stage {
+    /// Reading what came before from the log.
+    Behind,
+    /// The same once more, beside the feed: what happened since the log was read.
+    CatchingUp(broadcast::Receiver<Item>),
+    /// With the feed.
+    Live(broadcast::Receiver<Item>),
+}
+
+impl Client {
+    async fn begin(
+        app: App,
+        caller: Caller,
+        wants: Wants,
+        after: Option<u64>,
+        seat: Seat,
+    ) -> Result<Client, Problem> {
+        let ends = app.store.log_ends().await?;
+        let mut waiting = VecDeque::from([frame::hello()]);
+        let cursor = match after {
+            None => ends.newest,
+            // Something that was not read yet is gone, or the log is another one: the client has to look anew.
+            Some(after) if after < ends.pruned || after > ends.newest => {
+                let from = if after < ends.pruned { ends.pruned } else { ends.newest };
+                waiting.push_back(frame::resync(after, from));
+                from
+            }
+            Some(after) => after,
+        };
+        let mut client = Client { app, caller, wants, cursor, waiting, stage: Stage::Behind, _seat: seat };
+        client.greet_with_values().await?;
+        if after.is_none() {
+            client.waiting.push_back(frame::heartbeat(cursor));
+        }
+        Ok(client)
+    }
+
+    /// Published values are a state, not a log: whoever comes (back) is told what they are now.
+    async fn greet_with_values(&mut self) -> Result<(), Problem> {
+        let namespace = match &self.wants.kv {
+            KvWants::None => return Ok(()),
+            KvWants::All => None,
+            KvWants::Namespace(namespace) => Some(namespace.as_str()),
+        };
+        let rows = self.app.store.list_kv(namespace, KV_MAX).await?;
+        self.waiting.extend(rows.iter().map(frame::kv));
+        Ok(())
+    }
+
+    /// The next bytes; `None` ends the stream.
+    async fn next(&mut self) -> Option<Bytes> {
+        loop {
+            if let Some(bytes) = self.waiting.pop_front() {
+                return Some(bytes);
+            }
+            match std::mem::replace(&mut self.stage, Stage::Behind) {
+                Stage::Behind => {
+                    if self.read_page().await? {
+                        self.stage = Stage::CatchingUp(self.app.feed.subscribe());
+                    }
+                }
+                Stage::CatchingUp(feed) => {
+                    let done = self.read_page().await?;
+                    self.stage = if done { Stage::Live(feed) } else { Stage::CatchingUp(feed) };
+                }
+                Stage::Live(mut feed) => {
+                    let item = feed.recv().await;
+                    self.stage = Stage::Live(feed);
+                    match item {
+                        Ok(item) => self.take(item).await?,
+                        Err(RecvError::Lagged(_)) => {
+                            self.app.feed.too_slow();
+                            return None;
+                        }
+                        Err(RecvError::Closed) => return None,
+                    }
+                }
+            }
+        }
+    }
+
+    /// Reads on in the log; answers whether its end was reached.
+    async fn read_page(&mut self) -> Option<bool> {
+        let page = self.app.store.events(self.cursor, &self.wants.events, PAGE).await;
+        let page =
+            page.inspect_err(|error| tracing::warn!(%error, "a stream cannot read the event log")).ok()?;
+        let done = page.len() < PAGE as usize;
+        for event in page {
+            self.cursor = event.seq;
+            self.waiting.push_back(frame::event(&event));
+        }
+        Some(done)
+    }
+
+    /// Takes what the feed has; `None` when the client is no longer welcome.
+    async fn take(&mut self, item: Item) -> Option<()> {
+        match item {
+            // What catching up has sent already comes by once more.
+            Item::Event(event, bytes) if event.seq > self.cursor => {
+                self.cursor = event.seq;
+                if self.wants.event(&event) {
+                    self.waiting.push_back(bytes);
+                }
+            }
+            Item::Kv(row, bytes) if self.wants.kv(&row) => self.waiting.push_back(bytes),
+            Item::Heartbeat(seq, bytes) => {
+                if let Some(token) = &self.caller.token {
+                    // A revoked token ends its streams, too.
+                    self.app.access.still(token).await.ok()??;
+                }
+                if seq >= self.cursor {
+                    self.cursor = seq;
+                    self.waiting.push_back(bytes);
+                } else {
+                    self.waiting.push_back(frame::heartbeat(self.cursor));
+                }
+            }
+            Item::Event(..) | Item::Kv(..) => {}
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,170 @@
+//! Looking around: pages of what is stored, windows of history, the ends of the event log. Nothing here writes, and
+//! every read is bounded by its page.
+
+use rusqlite::{Connection, Row, params};
+use stakeout_core::{Fingerprint, Time};
+
+use super::claim::source_id;
+use super::fault::{Fault, Work};
+use super::read::{self, Conditions, all, history_row};
+use super::rows;
+use crate::{FinishedRun, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, RecordFilter};
+
+pub(super) fn records(conn: &Connection, filter: &RecordFilter) -> Work<Vec<ListedRecord>> {
+    let Some(source_id) = source_id(conn, &filter.source)? else { return Ok(Vec::new()) };
+    let mut conditions = Conditions::default();
+    match (filter.parent, &filter.kind) {
+        // Few hang on one record: its index first, whatever the kind.
+        (Some(parent), kind) => {
+            conditions.add("source_id = ?", source_id);
+            conditions.add("parent = ?", parent.to_bytes());
+            if let Some(kind) = kind {
+                conditions.add("+kind = ?", kind.clone());
+            }
+        }
+        // The rows of a kind are in order in its index; the plus keeps SQLite from choosing another one and sorting.
+        (None, Some(kind)) => {
+            conditions.add("kind = ?", kind.clone());
+            conditions.add("+source_id = ?", source_id);
+        }
+        (None, None) => conditions.add("+source_id = ?", source_id),
+    }
+    if !filter.gone {
+        conditions.add("(+gone_us IS NULL) = ?", true);
+    }
+    if let Some(after) = filter.after {
+        conditions.add("id > ?", i64::try_from(after).unwrap_or(i64::MAX));
+    }
+    let sql = format!("SELECT * FROM records{} ORDER BY id LIMIT {}", conditions.sql(), filter.limit);
+    let read =
+        |row: &Row<'_>| Ok(ListedRecord { row: rows::number(row, "id")?, record: read::stored_record(row)? });
+    all(conn, &sql, &conditions.arguments(), read)
+}
+
+const HISTORY: &str = "SELECT at_us, stream, values_json, upstream, gap FROM history";
+
+pub(super) fn history_between(
+    conn: &Connection,
+    window: &HistoryWindow,
+    limit: u32,
+) -> Work<Vec<HistoryRow>> {
+    let Some(source_id) = source_id(conn, &window.source)? else { return Ok(Vec::new()) };
+    let sql = format!(
+        "{HISTORY} WHERE source_id = ?1 AND fingerprint = ?2 AND (?3 IS NULL OR stream = ?3)
+             AND at_us >= ?4 AND at_us < ?5
+         ORDER BY at_us, stream LIMIT ?6"
+    );
+    let print = window.record.to_bytes();
+    all(
+        conn,
+        &sql,
+        &[&source_id, &print, &window.stream, &window.from.us(), &window.to.us(), &limit],
+        history_row,
+    )
+}
+
+pub(super) fn history_points(
+    conn: &Connection,
+    window: &HistoryWindow,
+    points: u32,
+) -> Work<Vec<HistoryRow>> {
+    let Some(source_id) = source_id(conn, &window.source)? else { return Ok(Vec::new()) };
+    let width = ((window.to - window.from).as_us() / i64::from(points.max(1))).max(1);
+    // With a lone max(), SQLite takes the other columns from the row that has it.
+    let sql = "SELECT max(at_us) AS at_us, stream, values_json, upstream, gap FROM history
+         WHERE source_id = ?1 AND fingerprint = ?2 AND (?3 IS NULL OR stream = ?3)
+             AND at_us >= ?4 AND at_us < ?5
+         GROUP BY stream, (at_us - ?4) / ?6 ORDER BY 1, stream";
+    let print = window.record.to_bytes();
+    all(
+        conn,
+        sql,
+        &[&source_id, &print, &window.stream, &window.from.us(), &window.to.us(), &width],
+        history_row,
+    )
+}
+
+pub(super) fn history_at(
+    conn: &Connection,
+    source: &str,
+    record: Fingerprint,
+    at: Time,
+) -> Work<Vec<HistoryRow>> {
+    let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+    let print = record.to_bytes();
+    let mut found = Vec::new();
+    let mut stream = String::new();
+    // From stream to stream by index: a record has a few streams and may have a million rows.
+    loop {
+        let next: Option<String> = conn
+            .prepare_cached(
+                "SELECT min(stream) FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream > ?3",
+            )?
+            .query_row(params![source_id, print, stream], |row| row.get(0))?;
+        let Some(next) = next else { return Ok(found) };
+        let sql = format!(
+            "{HISTORY} WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND at_us <= ?4
+             ORDER BY at_us DESC LIMIT 1"
+        );
+        found.extend(all(conn, &sql, &[&source_id, &print, &next, &at.us()], history_row)?);
+        stream = next;
+    }
+}
+
+pub(super) fn log_ends(conn: &Connection) -> Work<LogEnds> {
+    let value = |key: &str| -> Work<u64> {
+        let mut statement = conn.prepare_cached("SELECT value FROM meta WHERE key = ?1")?;
+        Ok(statement.query_row([key], |row| row.get::<_, i64>(0))? as u64)
+    };
+    Ok(LogEnds { newest: value("seq")?, pruned: value("pruned")? })
+}
+
+pub(super) fn kv(conn: &Connection, namespace: Option<&str>, limit: u32) -> Work<Vec<KvRow>> {
+    let sql = "SELECT namespace, key, value, updated_us FROM kv WHERE (?1 IS NULL OR namespace = ?1)
+               ORDER BY namespace, key LIMIT ?2";
+    let read = |row: &Row<'_>| {
+        Ok(KvRow {
+            namespace: row.get("namespace")?,
+            key: row.get("key")?,
+            value: rows::json(row, "value")?,
+            updated: rows::time(row, "updated_us")?,
+        })
+    };
+    all(conn, sql, &[&namespace, &limit], read)
+}
+
+pub(super) fn polls(conn: &Connection, before: Option<u64>, limit: u32) -> Work<Vec<ListedPoll>> {
+    let sql = "SELECT polls.*, sources.name AS source, targets.key AS target FROM polls
+               LEFT JOIN targets ON targets.id = polls.target_id LEFT JOIN sources ON sources.id = targets.source_id
+               WHERE polls.id < ?1 ORDER BY polls.id DESC LIMIT ?2";
+    let read = |row: &Row<'_>| {
+        Ok(ListedPoll {
+            row: rows::number(row, "id")?,
+            source: row.get("source")?,
+            target: row.get("target")?,
+            poll: read::poll_log(row)?,
+        })
+    };
+    let before = before.and_then(|row| i64::try_from(row).ok()).unwrap_or(i64::MAX);
+    all(conn, sql, &[&before, &limit], read)
+}
+
+pub(super) fn runs(
+    conn: &Connection,
+    source: &str,
+    (from, to): (Time, Time),
+    after: Option<u64>,
+    limit: u32,
+) -> Work<Vec<FinishedRun>> {
+    let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+    // Runs are written about when they end, so the rows that end in the window lie close together.
+    let sql = "SELECT id, key, body FROM runs
+               WHERE source_id = ?1 AND to_us >= ?2 AND from_us <= ?3 AND id > ?4 ORDER BY id LIMIT ?5";
+    let after = after.and_then(|row| i64::try_from(row).ok()).unwrap_or(0);
+    let read = |row: &Row<'_>| {
+        let body: String = row.get("body")?;
+        let run = serde_json::from_str(&body).map_err(|e| Fault::Damaged(format!("a stored run: {e}")))?;
+        Ok(FinishedRun { row: rows::number(row, "id")?, key: row.get("key")?, run })
+    };
+    all(conn, sql, &[&source_id, &from.us(), &to.us(), &after, &limit], read)
+}
