@@ -20,6 +20,7 @@ mod history;
 mod kv;
 mod metrics;
 mod openapi;
+mod patience;
 mod polls;
 mod problem;
 mod racing;
