@@ -35,6 +35,7 @@ mod sources;
 mod stream;
 mod targets;
 mod web;
+pub mod why;
 
 pub use access::{NewToken, Scope, TokenPolicy, UnknownScope};
 pub use serve::{Server, ServerConfig, ServerError};

@@ -166,7 +166,9 @@ mod tests {
     fn histograms_are_cumulative_and_labels_escaped() {
         let mut page = Page::default();
         let mut counts = LatenessHistogram::default();
-        [1, 3, 100_000].map(|ms| counts.record(Span::ms(ms)));
+        for ms in [1, 3, 100_000] {
+            counts.record(Span::ms(ms));
+        }
         page.histogram("x_seconds", &[("source", "a\"b")], &counts, 1.5);
         let lines: Vec<&str> = page.0.lines().collect();
         assert_eq!(lines[0], "x_seconds_bucket{source=\"a\\\"b\",le=\"0.001\"} 1");

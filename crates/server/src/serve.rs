@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use tower_http::compression::CompressionLayer;
 
 use crate::access::{Access, Door, TokenPolicy, guard, safe_headers, watch_the_door};
-use crate::app::{App, Parts};
+use crate::app::{App, Counts, Parts};
 use crate::feed::Feed;
 use crate::patience::{Patience, Patient};
 use crate::reply::not_modified;
@@ -131,6 +131,7 @@ impl Server {
             description: Arc::new(openapi::describe(&routes)),
             store: Arc::clone(&store),
             control: control.clone(),
+            counts: Counts::default(),
         });
         let router = router(&app, routes);
         let patience = Patience { limit: config.write_wait, let_go: Arc::clone(app.feed.dropped()) };

@@ -6,21 +6,21 @@ use crate::support::{Scene, within};
 
 /// A message of a stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Message {
-    pub name: String,
-    pub id: Option<u64>,
-    pub data: Json,
+pub(crate) struct Message {
+    pub(crate) name: String,
+    pub(crate) id: Option<u64>,
+    pub(crate) data: Json,
 }
 
 /// A stream being read.
-pub struct Listener {
+pub(crate) struct Listener {
     response: reqwest::Response,
     text: String,
 }
 
 impl Listener {
     /// Opens a stream; `query` with its question mark.
-    pub async fn open(scene: &Scene, query: &str, last_event_id: Option<u64>) -> Listener {
+    pub(crate) async fn open(scene: &Scene, query: &str, last_event_id: Option<u64>) -> Listener {
         let mut request = scene.http.get(scene.url(&format!("/v1/events/stream{query}")));
         if let Some(id) = last_event_id {
             request = request.header("last-event-id", id);
@@ -32,7 +32,7 @@ impl Listener {
     }
 
     /// The next message; `None` when the stream has ended.
-    pub async fn next(&mut self) -> Option<Message> {
+    pub(crate) async fn next(&mut self) -> Option<Message> {
         loop {
             if let Some((message, rest)) = self.text.split_once("\n\n") {
                 let parsed = parse(message);
@@ -48,7 +48,7 @@ impl Listener {
     }
 
     /// The next message of that name; others are passed by.
-    pub async fn next_named(&mut self, name: &str) -> Message {
+    pub(crate) async fn next_named(&mut self, name: &str) -> Message {
         loop {
             let message = self.next().await.expect("the stream goes on");
             if message.name == name {
@@ -58,7 +58,7 @@ impl Listener {
     }
 
     /// The numbers of the next `n` events.
-    pub async fn events(&mut self, n: usize) -> Vec<u64> {
+    pub(crate) async fn events(&mut self, n: usize) -> Vec<u64> {
         let mut seqs = Vec::with_capacity(n);
         while seqs.len() < n {
             seqs.push(self.next_named("event").await.id.expect("every event has a number"));

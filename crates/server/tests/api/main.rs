@@ -3,6 +3,7 @@
 mod access;
 mod answers;
 mod described;
+mod docs;
 mod listener;
 mod streams;
 mod support;

@@ -1,5 +1,4 @@
 //! A scene: a simulated upstream, a store, a running engine and a server that answers for it.
-#![allow(unreachable_pub, reason = "shared by the files of this test")]
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -18,14 +17,14 @@ use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use tokio_util::sync::CancellationToken;
 
 /// A `json` source named `s` with one target, `main`, and a value that tests change.
-pub struct Scene {
-    pub upstream: Loopback,
-    pub value: Arc<AtomicI64>,
-    pub store: Arc<SqliteStore>,
-    pub engine: EngineHandle,
-    pub control: Control,
-    pub address: SocketAddr,
-    pub http: reqwest::Client,
+pub(crate) struct Scene {
+    _upstream: Loopback,
+    pub(crate) value: Arc<AtomicI64>,
+    pub(crate) store: Arc<SqliteStore>,
+    pub(crate) engine: EngineHandle,
+    pub(crate) control: Control,
+    pub(crate) address: SocketAddr,
+    pub(crate) http: reqwest::Client,
     stop: CancellationToken,
     server: tokio::task::JoinHandle<()>,
     _directory: tempfile::TempDir,
@@ -44,17 +43,17 @@ fn source(url: &str, more: Json) -> Arc<dyn Source> {
 }
 
 impl Scene {
-    pub async fn start() -> Scene {
+    pub(crate) async fn start() -> Scene {
         Scene::with(json!({}), |_| {}).await
     }
 
     /// With another configuration of the source and of the server.
-    pub async fn with(more: Json, adjust: impl FnOnce(&mut ServerConfig)) -> Scene {
+    pub(crate) async fn with(more: Json, adjust: impl FnOnce(&mut ServerConfig)) -> Scene {
         Scene::padded(more, 0, adjust).await
     }
 
     /// The same, each record with so many bytes that mean nothing.
-    pub async fn padded(more: Json, pad: usize, adjust: impl FnOnce(&mut ServerConfig)) -> Scene {
+    pub(crate) async fn padded(more: Json, pad: usize, adjust: impl FnOnce(&mut ServerConfig)) -> Scene {
         let value = Arc::new(AtomicI64::new(1));
         let shown = Arc::clone(&value);
         let upstream = Loopback::start(move |_| {
@@ -78,21 +77,21 @@ impl Scene {
         let server = tokio::spawn(server.run(control.clone(), stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().expect("client");
         let _directory = directory;
-        Scene { upstream, value, store, engine, control, address, http, stop, server, _directory }
+        Scene { _upstream: upstream, value, store, engine, control, address, http, stop, server, _directory }
     }
 
-    pub fn url(&self, path: &str) -> String {
+    pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// Returns when `n` polls have been committed since the start.
-    pub async fn polled(&self, n: u64) {
+    pub(crate) async fn polled(&self, n: u64) {
         let mut polled = self.control.polled();
         within(polled.wait_for(|polled| *polled >= n)).await.expect("the engine lives");
     }
 
     /// Changes the upstream `times` times, each time until that has been told: two events each.
-    pub async fn change(&self, times: u64) {
+    pub(crate) async fn change(&self, times: u64) {
         for _ in 0..times {
             let mut newest = self.control.newest();
             newest.mark_unchanged();
@@ -101,29 +100,29 @@ impl Scene {
         }
     }
 
-    pub async fn get(&self, path: &str) -> (u16, Json) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Json) {
         self.ask(self.http.get(self.url(path))).await
     }
 
-    pub async fn post(&self, path: &str) -> (u16, Json) {
+    pub(crate) async fn post(&self, path: &str) -> (u16, Json) {
         self.ask(self.http.post(self.url(path))).await
     }
 
     /// The status, and the body as JSON where it is.
-    pub async fn ask(&self, request: reqwest::RequestBuilder) -> (u16, Json) {
+    pub(crate) async fn ask(&self, request: reqwest::RequestBuilder) -> (u16, Json) {
         let response = within(request.send()).await.expect("an answer");
         let status = response.status().as_u16();
         let body = within(response.bytes()).await.expect("a body");
         (status, serde_json::from_slice(&body).unwrap_or(Json::Null))
     }
 
-    pub async fn token(&self, scope: Scope) -> String {
+    pub(crate) async fn token(&self, scope: Scope) -> String {
         let token = NewToken::draw("test", scope, self.control.clock().now());
         self.store.add_token(&token.row).await.expect("kept");
         token.text
     }
 
-    pub async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         within(self.server).await.expect("the server stops");
         self.engine.shutdown().await.expect("clean shutdown");
@@ -131,6 +130,6 @@ impl Scene {
 }
 
 /// Nothing in a test may hang for ever.
-pub async fn within<T>(work: impl Future<Output = T>) -> T {
+pub(crate) async fn within<T>(work: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), work).await.expect("it does not take a minute")
 }
