@@ -1,11 +1,13 @@
 //! What every handler can reach.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use serde_json::Value as Json;
 use stakeout_core::Time;
 use stakeout_engine::Control;
-use stakeout_store::Store;
+use stakeout_store::{Store, StoreError, StoreStats};
+use tokio::sync::Mutex;
 
 use crate::access::Access;
 use crate::feed::Feed;
@@ -22,6 +24,30 @@ pub(crate) struct Parts {
     pub(crate) feed: Feed,
     /// The interface described.
     pub(crate) description: Arc<Json>,
+    /// What is stored, counted now and then.
+    pub(crate) counts: Counts,
+}
+
+/// How often what is stored is counted: in a large database it takes a while.
+const COUNT_EVERY: Duration = Duration::from_secs(30);
+
+/// What is stored, and when that was counted.
+#[derive(Default)]
+pub(crate) struct Counts(Mutex<Option<(Instant, StoreStats)>>);
+
+impl Counts {
+    /// The numbers, half a minute old at most. One counts, the others wait for it.
+    pub(crate) async fn read(&self, store: &dyn Store) -> Result<StoreStats, StoreError> {
+        let mut counted = self.0.lock().await;
+        if let Some((at, stats)) = *counted
+            && at.elapsed() < COUNT_EVERY
+        {
+            return Ok(stats);
+        }
+        let stats = store.stats().await?;
+        *counted = Some((Instant::now(), stats));
+        Ok(stats)
+    }
 }
 
 impl App {

@@ -16,8 +16,8 @@ use bytes::Bytes;
 use stakeout_core::Event;
 use stakeout_engine::Control;
 use stakeout_store::{EventFilter, KvRow, Store};
+use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::{broadcast, watch};
 use tokio_util::sync::CancellationToken;
 
 use crate::stream::frame;
@@ -43,7 +43,6 @@ pub(crate) enum Item {
 /// The feed and its streams.
 pub(crate) struct Feed {
     ring: broadcast::Sender<Item>,
-    head: watch::Sender<u64>,
     streams: Arc<AtomicUsize>,
     streams_max: usize,
     dropped: Arc<AtomicU64>,
@@ -62,7 +61,6 @@ impl Feed {
     pub(crate) fn new(ring: usize, streams_max: usize) -> Feed {
         Feed {
             ring: broadcast::channel(ring).0,
-            head: watch::channel(0).0,
             streams: Arc::default(),
             streams_max,
             dropped: Arc::default(),
@@ -86,9 +84,9 @@ impl Feed {
         self.streams.load(Ordering::Relaxed)
     }
 
-    /// Streams that were dropped because they did not keep up.
-    pub(crate) fn dropped(&self) -> u64 {
-        self.dropped.load(Ordering::Relaxed)
+    /// Clients that were dropped because they did not keep up.
+    pub(crate) fn dropped(&self) -> &Arc<AtomicU64> {
+        &self.dropped
     }
 
     pub(crate) fn too_slow(&self) {
@@ -119,7 +117,6 @@ impl Feed {
                 _ = looks.tick() => {}
             }
         };
-        self.head.send_replace(head);
         loop {
             tokio::select! {
                 () = stop.cancelled() => return,
@@ -167,7 +164,6 @@ impl Feed {
                 // Not every number is an event's.
                 head = head.max(ends.newest);
             }
-            self.head.send_replace(head);
             if whole {
                 return head;
             }

@@ -63,7 +63,7 @@ pub(crate) struct Health {
     ready: bool,
     /// What it waits for, when it is not.
     waiting_for: Option<String>,
-    /// What is stored.
+    /// What is stored, counted at most half a minute ago.
     store: Stored,
     /// Targets held until they are due.
     held: u64,
@@ -105,7 +105,7 @@ pub(crate) async fn health(State(app): State<App>) -> Result<Reply<Health>, Prob
         started: app.control.started(),
         ready: waiting_for.is_none(),
         waiting_for,
-        store: app.store.stats().await?.into(),
+        store: app.counts.read(&*app.store).await?.into(),
         held: vitals.held,
         committing: vitals.committing,
         streams: app.feed.streams() as u64,

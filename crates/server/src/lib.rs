@@ -20,6 +20,7 @@ mod history;
 mod kv;
 mod metrics;
 mod openapi;
+mod patience;
 mod polls;
 mod problem;
 mod racing;
@@ -34,6 +35,7 @@ mod sources;
 mod stream;
 mod targets;
 mod web;
+pub mod why;
 
 pub use access::{NewToken, Scope, TokenPolicy, UnknownScope};
 pub use serve::{Server, ServerConfig, ServerError};

@@ -4,6 +4,7 @@
 //! is nothing to register. Labels are the names of sources, outcomes and failure classes, of which there are few.
 
 use std::fmt::Write as _;
+use std::sync::atomic::Ordering;
 
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
@@ -106,11 +107,11 @@ async fn process(page: &mut Page, app: &App, vitals: &Vitals) {
     one("stakeout_held_targets", "gauge", "Targets held until they are due.", vitals.held as f64);
     one("stakeout_committing_polls", "gauge", "Polls that wait to be committed.", vitals.committing as f64);
     one("stakeout_streams", "gauge", "Event streams that are open.", app.feed.streams() as f64);
-    let dropped = app.feed.dropped() as f64;
+    let dropped = app.feed.dropped().load(Ordering::Relaxed) as f64;
     one(
-        "stakeout_streams_dropped_total",
+        "stakeout_slow_clients_dropped_total",
         "counter",
-        "Streams dropped because they did not keep up.",
+        "Clients dropped because they did not read.",
         dropped,
     );
     // A store that does not answer is missing here, and everything else is not.
@@ -165,7 +166,9 @@ mod tests {
     fn histograms_are_cumulative_and_labels_escaped() {
         let mut page = Page::default();
         let mut counts = LatenessHistogram::default();
-        [1, 3, 100_000].into_iter().for_each(|ms| counts.record(Span::ms(ms)));
+        for ms in [1, 3, 100_000] {
+            counts.record(Span::ms(ms));
+        }
         page.histogram("x_seconds", &[("source", "a\"b")], &counts, 1.5);
         let lines: Vec<&str> = page.0.lines().collect();
         assert_eq!(lines[0], "x_seconds_bucket{source=\"a\\\"b\",le=\"0.001\"} 1");

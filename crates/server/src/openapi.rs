@@ -92,7 +92,11 @@ fn operation_id(route: &Route) -> String {
 
 fn path_parameters(route: &Route) -> impl Iterator<Item = Json> {
     route.in_path.iter().map(|(name, what)| {
-        let schema = json!({ "type": "string", "minLength": 1 });
+        let schema = match *name {
+            "record" => json!({ "type": "string", "pattern": "^[0-9a-f]{32}$" }),
+            "seq" => json!({ "type": "integer", "minimum": 0 }),
+            _ => json!({ "type": "string", "minLength": 1 }),
+        };
         json!({ "name": name, "in": "path", "required": true, "description": what, "schema": schema })
     })
 }

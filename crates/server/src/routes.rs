@@ -10,7 +10,7 @@ use crate::reply::Page;
 use crate::route::Route;
 use crate::{
     adherence, events, health, history, kv, metrics, openapi, polls, racing, records, settings, sources,
-    stream, targets,
+    stream, targets, why,
 };
 
 const SOURCE: &str = "The source's name.";
@@ -89,6 +89,12 @@ fn watched() -> Vec<Route> {
             .part("source", SOURCE)
             .part("key", KEY)
             .answers::<targets::Target>("The target")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/targets/{source}/{key}/why", why::serve)
+            .about("targets", "Why it is due then, what its polls did, why there is no event")
+            .part("source", SOURCE)
+            .part("key", KEY)
+            .answers::<why::Why>("The same as `stakeout why --json`")
             .or(&[Sort::NotFound]),
         Route::get("/v1/targets/{source}/{key}/polls", polls::of_target)
             .about("polls", "The notable polls of a target, the newest first")

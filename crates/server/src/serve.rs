@@ -20,8 +20,9 @@ use tokio_util::sync::CancellationToken;
 use tower_http::compression::CompressionLayer;
 
 use crate::access::{Access, Door, TokenPolicy, guard, safe_headers, watch_the_door};
-use crate::app::{App, Parts};
+use crate::app::{App, Counts, Parts};
 use crate::feed::Feed;
+use crate::patience::{Patience, Patient};
 use crate::reply::not_modified;
 use crate::{openapi, routes, web};
 
@@ -47,6 +48,8 @@ pub struct ServerConfig {
     pub ring: usize,
     /// Streams at once.
     pub streams_max: usize,
+    /// How long a client may take nothing of what is sent to it.
+    pub write_wait: Duration,
 }
 
 impl ServerConfig {
@@ -59,6 +62,7 @@ impl ServerConfig {
             heartbeat: Duration::from_secs(15),
             ring: 1_024,
             streams_max: 2_000,
+            write_wait: Duration::from_secs(30),
         }
     }
 }
@@ -127,10 +131,12 @@ impl Server {
             description: Arc::new(openapi::describe(&routes)),
             store: Arc::clone(&store),
             control: control.clone(),
+            counts: Counts::default(),
         });
         let router = router(&app, routes);
+        let patience = Patience { limit: config.write_wait, let_go: Arc::clone(app.feed.dropped()) };
         let feed = app.feed.run(store, control, config.heartbeat, stop.clone());
-        tokio::join!(feed, accept(&listener, &router, &stop));
+        tokio::join!(feed, accept(&listener, &router, &patience, &stop));
     }
 }
 
@@ -158,7 +164,7 @@ fn router(app: &App, routes: Vec<crate::route::Route>) -> Router {
         .with_state(app.clone())
 }
 
-async fn accept(listener: &TcpListener, router: &Router, stop: &CancellationToken) {
+async fn accept(listener: &TcpListener, router: &Router, patience: &Patience, stop: &CancellationToken) {
     let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     loop {
@@ -174,9 +180,9 @@ async fn accept(listener: &TcpListener, router: &Router, stop: &CancellationToke
         while connections.try_join_next().is_some() {}
         match accepted {
             Ok((stream, peer)) => {
-                let router = router.clone();
+                let (router, patience) = (router.clone(), patience.clone());
                 connections.spawn(async move {
-                    connection(stream, peer, router).await;
+                    connection(stream, peer, router, patience).await;
                     drop(place);
                 });
             }
@@ -189,7 +195,7 @@ async fn accept(listener: &TcpListener, router: &Router, stop: &CancellationToke
     }
 }
 
-async fn connection(stream: TcpStream, peer: SocketAddr, router: Router) {
+async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, patience: Patience) {
     // Events are small and must not wait for company.
     let _ = stream.set_nodelay(true);
     let router = router.layer(axum::Extension(ConnectInfo(peer)));
@@ -198,7 +204,7 @@ async fn connection(stream: TcpStream, peer: SocketAddr, router: Router) {
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(stream), service)
+        .serve_connection(TokioIo::new(Patient::new(stream, patience)), service)
         .await;
     if let Err(error) = served {
         tracing::debug!(%error, %peer, "a connection broke");

@@ -39,35 +39,16 @@ pub(super) async fn events(place: &Place, args: &EventsArgs) -> Result<ExitCode>
     Ok(ExitCode::SUCCESS)
 }
 
-/// The newest `limit` events up to `newest`: the log is only read forwards, so the window grows until it holds enough.
+/// The newest `limit` events up to `newest`, the oldest of them first.
 async fn newest_events(
     store: &dyn Store,
     filter: &EventFilter,
     newest: u64,
     limit: u32,
 ) -> Result<Vec<Event>> {
-    let mut window = u64::from(limit).max(1);
-    loop {
-        let after = newest.saturating_sub(window);
-        let mut found: Vec<Event> = Vec::new();
-        let mut cursor = after;
-        loop {
-            let page = store.events(cursor, filter, PAGE).await?;
-            let last_page = (page.len() as u32) < PAGE;
-            cursor = page.last().map_or(cursor, |event| event.seq);
-            found.extend(page.into_iter().filter(|event| event.seq <= newest));
-            // Only the tail is wanted: the rest need not stay in memory.
-            let surplus = found.len().saturating_sub(limit as usize);
-            found.drain(..surplus);
-            if last_page || cursor >= newest {
-                break;
-            }
-        }
-        if found.len() >= limit as usize || after == 0 {
-            return Ok(found);
-        }
-        window = window.saturating_mul(4);
-    }
+    let mut found = store.newest_events(newest.saturating_add(1), filter, limit).await?;
+    found.reverse();
+    Ok(found)
 }
 
 async fn follow(store: &dyn Store, filter: &EventFilter, mut after: u64, json: bool) -> Result<()> {

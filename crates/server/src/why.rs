@@ -1,58 +1,128 @@
-//! From what is known about a target to an explanation, without I/O.
+//! `/v1/targets/…/why`: everything that explains a target. The command `stakeout why` tells the same.
 
+use axum::extract::State;
+use schemars::JsonSchema;
 use serde::Serialize;
 use stakeout_core::adherence::{Run, unseen_bound};
 use stakeout_core::{Event, LastOutcome, Span, Time};
-use stakeout_store::{PollLog, PollOutcome, TargetRow};
+use stakeout_store::{EventFilter, PollLog, PollOutcome, Store, StoreError, TargetRow};
 
-use crate::output::Table;
-use crate::{target, when};
+use crate::app::App;
+use crate::ask::Path;
+use crate::problem::Problem;
+use crate::reply::Reply;
+use crate::schema::Instant;
+
+/// Notable polls shown.
+const POLLS: u32 = 10;
+/// The window of the promise: how long anything could have gone unseen in it.
+const WINDOW: Span = Span::hours(24);
+/// How far back the events of the last changed poll are looked for.
+const EVENTS_BACK: u32 = 1_000;
+
+/// Explains a target.
+pub(crate) async fn serve(
+    State(app): State<App>,
+    Path((source, key)): Path<(String, String)>,
+) -> Result<Reply<Why>, Problem> {
+    let row = crate::targets::find(&app, &source, &key).await?;
+    let source = app.control.source(&source);
+    let evidence = gather(&*app.store, row, source.as_deref(), app.now()).await?;
+    Ok(Reply(explain(&evidence)))
+}
+
+/// Collects what is known about a target; `source` is its source, if that is still configured.
+pub async fn gather(
+    store: &dyn Store,
+    row: TargetRow,
+    source: Option<&dyn stakeout_core::Source>,
+    now: Time,
+) -> Result<Evidence, StoreError> {
+    let polls = store.polls(row.id, POLLS).await?;
+    let mut runs = store.runs(row.id, now - WINDOW, now).await?;
+    runs.extend(row.state.run.clone());
+    let filter = EventFilter {
+        source: Some(row.source.clone()),
+        target: Some(row.spec.key.clone()),
+        ..EventFilter::default()
+    };
+    let events = store.newest_events(u64::MAX, &filter, EVENTS_BACK).await?;
+    let refresh = source.map_or(Span::ZERO, |source| source.limits().refresh);
+    let rules = source.map(|source| source.rules().len());
+    Ok(Evidence { row, polls, runs, events, refresh, rules, now, window: WINDOW })
+}
 
 /// What is known.
-pub(super) struct Evidence {
-    pub(super) row: TargetRow,
-    pub(super) polls: Vec<PollLog>,
-    pub(super) runs: Vec<Run>,
+pub struct Evidence {
+    /// The target.
+    pub row: TargetRow,
+    /// Its newest notable polls.
+    pub polls: Vec<PollLog>,
+    /// Its runs in the window, the one that goes on included.
+    pub runs: Vec<Run>,
     /// The target's newest events.
-    pub(super) events: Vec<Event>,
-    pub(super) refresh: Span,
+    pub events: Vec<Event>,
+    /// How long the upstream takes to show its own changes.
+    pub refresh: Span,
     /// How many rules the source has, if it is configured.
-    pub(super) rules: Option<usize>,
-    pub(super) now: Time,
-    pub(super) window: Span,
+    pub rules: Option<usize>,
+    /// Now.
+    pub now: Time,
+    /// How far back the promise reaches.
+    pub window: Span,
 }
 
 /// The explanation.
-#[derive(Debug, Serialize)]
-pub(super) struct Why {
-    target: String,
-    enabled: bool,
-    due: Option<Time>,
-    interval_ms: i64,
-    phase: String,
-    reason: String,
-    last_outcome: Option<&'static str>,
-    last_polled: Option<Time>,
-    last_changed: Option<Time>,
-    last_error: Option<String>,
-    failures_in_a_row: u32,
-    records: u64,
+#[derive(Debug, Serialize, JsonSchema)]
+pub struct Why {
+    /// `source/key`
+    pub target: String,
+    /// Whether it is switched on.
+    pub enabled: bool,
+    /// When it is due.
+    #[schemars(with = "Option<Instant>")]
+    pub due: Option<Time>,
+    /// The interval of its phase, in milliseconds.
+    pub interval_ms: i64,
+    /// Its phase.
+    pub phase: String,
+    /// Why it is due then.
+    pub reason: String,
+    /// How the last poll ended.
+    pub last_outcome: Option<&'static str>,
+    /// When it was committed.
+    #[schemars(with = "Option<Instant>")]
+    pub last_polled: Option<Time>,
+    /// When something last changed.
+    #[schemars(with = "Option<Instant>")]
+    pub last_changed: Option<Time>,
+    /// The last failure, until a poll succeeds.
+    pub last_error: Option<String>,
+    /// Failed polls since the last good one.
+    pub failures_in_a_row: u32,
+    /// How many records it holds.
+    pub records: u64,
     /// Why nothing was told, or what was.
-    events: Vec<String>,
-    /// The stretch of regular polling that is going on.
-    run: Option<Run>,
+    pub events: Vec<String>,
+    /// The stretch of regular polling that is going on; spans in microseconds.
+    #[schemars(with = "serde_json::Value")]
+    pub run: Option<Run>,
     /// How long anything could have gone unseen since `unseen_from`, in milliseconds.
-    unseen_ms: Option<i64>,
-    unseen_from: Option<Time>,
-    polls: Vec<PollLog>,
+    pub unseen_ms: Option<i64>,
+    /// Since when that holds.
+    #[schemars(with = "Option<Instant>")]
+    pub unseen_from: Option<Time>,
+    /// Its newest notable polls.
+    #[schemars(with = "Vec<serde_json::Value>")]
+    pub polls: Vec<PollLog>,
 }
 
 /// Explains.
-pub(super) fn explain(evidence: &Evidence) -> Why {
+pub fn explain(evidence: &Evidence) -> Why {
     let row = &evidence.row;
     let unseen = unseen(evidence);
     Why {
-        target: target::name(row),
+        target: name(row),
         enabled: row.enabled,
         due: row.schedule.due.filter(|_| row.enabled),
         interval_ms: row.schedule.interval.as_ms(),
@@ -89,12 +159,12 @@ fn told(evidence: &Evidence) -> Vec<String> {
     let memory = &row.state.memory;
     let mut told = Vec::new();
     if !row.enabled {
-        told.push(format!("it is switched off: `stakeout targets enable {}`", target::name(row)));
+        told.push(format!("it is switched off: `stakeout targets enable {}`", name(row)));
     }
     if let Some(doubt) = &memory.doubt {
         told.push(format!(
             "the answer of {} lacked most of the {} records it holds; it counts only when a second one agrees",
-            when::at(doubt.at, evidence.now),
+            doubt.at,
             row.records
         ));
     }
@@ -148,71 +218,8 @@ fn changed_told(evidence: &Evidence) -> String {
     }
 }
 
-impl Why {
-    /// For people.
-    pub(super) fn text(&self, evidence: &Evidence) -> String {
-        let now = evidence.now;
-        let at = |time: Option<Time>| time.map_or_else(|| "never".to_owned(), |time| when::at(time, now));
-        let mut lines = vec![self.target.clone()];
-        let mut say = |name: &str, what: String| lines.push(format!("  {name:<10} {what}"));
-        let due = if self.enabled { at(self.due) } else { "never: it is switched off".to_owned() };
-        say("due", due);
-        say("every", format!("{}, phase {}", Span::ms(self.interval_ms), self.phase));
-        say("because", self.reason.clone());
-        say("last poll", format!("{}, {}", self.last_outcome.unwrap_or("none"), at(self.last_polled)));
-        if let Some(error) = &self.last_error {
-            say("error", format!("{error} ({} in a row)", self.failures_in_a_row));
-        }
-        say("holds", format!("{} records, last changed {}", self.records, at(self.last_changed)));
-        for (n, event) in self.events.iter().enumerate() {
-            say(if n == 0 { "events" } else { "" }, event.clone());
-        }
-        if let Some(run) = &self.run {
-            let since = when::at(run.from, now);
-            say(
-                "run",
-                format!("polls since {since}: {}, late {}, missed {}", run.polls, run.late, run.missed),
-            );
-        }
-        say(
-            "unseen",
-            match (self.unseen_ms, self.unseen_from) {
-                (Some(ms), Some(from)) => format!("at most {} since {}", Span::ms(ms), when::at(from, now)),
-                _ => "no complete answer in the last day: nothing can be promised".to_owned(),
-            },
-        );
-        if !self.polls.is_empty() {
-            lines.push("  notable polls, the newest first".to_owned());
-            lines.extend(polls_table(&self.polls, now).lines().map(|line| format!("    {line}")));
-        }
-        lines.join("\n")
-    }
-}
-
-fn polls_table(polls: &[PollLog], now: Time) -> String {
-    let mut table =
-        Table::new(&["POLL", "SENT", "OUTCOME", "LATENESS", "TOOK", "CHANGES", "EVENTS", "DETAIL"]);
-    for poll in polls {
-        let late = poll.late.map(|cause| format!(" ({})", cause.name())).unwrap_or_default();
-        let missed = match (poll.missed, poll.missed_cause) {
-            (0, _) => None,
-            (n, Some(cause)) => Some(format!("{n} missed before it ({})", cause.name())),
-            (n, None) => Some(format!("{n} missed before it")),
-        };
-        let failed = poll.error_class.as_ref().map(|class| format!("{class}:"));
-        let detail = [missed, failed, poll.detail.clone()];
-        table.row([
-            poll.poll_no.to_string(),
-            when::relative(poll.sent, now),
-            poll.outcome.name().to_owned(),
-            format!("{}{late}", poll.sent - poll.due),
-            (poll.ended - poll.sent).to_string(),
-            poll.changes.to_string(),
-            poll.events.to_string(),
-            detail.into_iter().flatten().collect::<Vec<_>>().join(" "),
-        ]);
-    }
-    table.render()
+fn name(row: &TargetRow) -> String {
+    format!("{}/{}", row.source, row.spec.key)
 }
 
 #[cfg(test)]

@@ -1,3 +1,5 @@
+//! Silence has a reason.
+
 use stakeout_core::TargetSpec;
 use stakeout_core::compare::Doubt;
 use stakeout_store::{Schedule, TargetId, TargetState};
@@ -79,7 +81,7 @@ fn silence_has_a_reason() {
     assert_eq!(first(|e| e.row.enabled = false), "it is switched off: `stakeout targets enable shop/main`");
     assert_eq!(
         first(|e| e.row.state.memory.doubt = Some(Doubt { at: NOW - Span::secs(18), kept: vec![] })),
-        "the answer of 1970-01-12T13:46:22.000Z (18 s ago) lacked most of the 120 records it holds; it counts only when a second one agrees"
+        "the answer of 1970-01-12T13:46:22.000Z lacked most of the 120 records it holds; it counts only when a second one agrees"
     );
     assert_eq!(
         first(|e| e.row.state.memory.meaning = None),
@@ -110,24 +112,4 @@ fn held_back_events_are_counted() {
         told(4, 3)
             .starts_with("the last poll saw 4 changes and told 0 of 3 events: 3 were held back (quiet time")
     );
-}
-
-#[test]
-fn the_explanation_reads_well() {
-    let mut evidence = evidence();
-    evidence.polls = vec![changed_poll(4, 3)];
-    let text = explain(&evidence).text(&evidence);
-    let expected = "\
-shop/main
-  due        1970-01-12T13:46:52.000Z (in 12 s)
-  every      30 s, phase fixed
-  because    every 30 s
-  last poll  unchanged, 1970-01-12T13:46:22.000Z (18 s ago)
-  holds      120 records, last changed never
-  events     the last poll saw what was known already
-  unseen     no complete answer in the last day: nothing can be promised
-  notable polls, the newest first
-    POLL  SENT      OUTCOME  LATENESS  TOOK   CHANGES  EVENTS  DETAIL
-    6     47 s ago  changed  2 ms      98 ms  4        3       2 missed before it (downtime)";
-    assert_eq!(text, expected);
 }

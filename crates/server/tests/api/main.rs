@@ -1,0 +1,9 @@
+//! The interface over loopback: a real server, a real engine, a simulated upstream.
+
+mod access;
+mod answers;
+mod described;
+mod docs;
+mod listener;
+mod streams;
+mod support;
