@@ -134,7 +134,7 @@ impl RacingDay {
             races: self.races,
             requests: upstream.requests(),
             requests_per_minute_max: busiest_minute(&asked),
-            adherence: adherence(&runs),
+            adherence: adherence(runs.values().flatten()),
             events: count(events.iter().map(|event| event.event_type.clone())),
             history_rows,
             expected: verdict.expected,

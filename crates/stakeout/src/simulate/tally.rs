@@ -6,7 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use stakeout_core::adherence::{LatenessHistogram, Run};
 use stakeout_core::{Span, Time};
-use stakeout_store::{Store, TargetFilter};
+use stakeout_store::{Store, TargetFilter, TargetId};
 
 /// How the polls of one phase went.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -34,17 +34,19 @@ pub struct Quantiles {
     pub max: i64,
 }
 
-pub(super) async fn runs(store: &dyn Store) -> Result<Vec<Run>> {
-    let mut runs = Vec::new();
+/// The stretches of polling of every target that there is.
+pub(super) async fn runs(store: &dyn Store) -> Result<BTreeMap<TargetId, Vec<Run>>> {
+    let mut runs = BTreeMap::new();
     let filter = TargetFilter { limit: 100_000, ..TargetFilter::default() };
     for row in store.targets(&filter).await? {
-        runs.extend(store.runs(row.id, Time(i64::MIN), Time(i64::MAX)).await?);
-        runs.extend(row.state.run);
+        let mut of_target = store.runs(row.id, Time(i64::MIN), Time(i64::MAX)).await?;
+        of_target.extend(row.state.run);
+        runs.insert(row.id, of_target);
     }
     Ok(runs)
 }
 
-pub(super) fn adherence(runs: &[Run]) -> BTreeMap<String, PhaseAdherence> {
+pub(super) fn adherence<'a>(runs: impl IntoIterator<Item = &'a Run>) -> BTreeMap<String, PhaseAdherence> {
     let mut phases: BTreeMap<String, (PhaseAdherence, LatenessHistogram)> = BTreeMap::new();
     for run in runs {
         let (phase, histogram) = phases.entry(run.phase.clone()).or_default();

@@ -148,6 +148,7 @@ pub(super) fn gaps(event: &Event, watched: &Watched, published: &Steps, looks: &
         let current = at(published, look.read);
         let is_current = current.is_some_and(|(race, _)| look.path.ends_with(&format!("/{race}/Race.json")));
         if !is_current || over(look.read) {
+            last.remove(&*look.path);
             continue;
         }
         let before = last.insert(&look.path, look.read);

@@ -18,7 +18,7 @@ use serde::Serialize;
 use serde_json::Value as Json;
 use stakeout_core::{Event as Told, Span, Time};
 use stakeout_engine::{Clock, Control, Engine, EngineConfig, virtual_runtime};
-use stakeout_sim::fpv::{Event, EventConfig, Faults, Incident, Upstream};
+use stakeout_sim::fpv::{Event, EventConfig, Faults, Incident, Upstream, What};
 use stakeout_sources::fpv::{FpvConfig, FpvSource};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::{EventFilter, Store};
@@ -53,6 +53,8 @@ pub struct FpvEvent {
     pub config: FpvConfig,
     /// Where to keep the database; in memory, unless given.
     pub database: Option<PathBuf>,
+    /// When the watching begins; two minutes before the first race, unless given.
+    pub start: Option<Time>,
     /// When the watching ends; two minutes after the last race, unless given.
     pub until: Option<Time>,
 }
@@ -189,25 +191,36 @@ impl FpvEvent {
             faults: 0.0,
             config: FpvConfig::at("http://trackside.local:8080"),
             database: None,
+            start: None,
             until: None,
         }
     }
 
-    /// Watches the event from two minutes before its first race, and compares.
+    fn start(&self, upstream: &Upstream) -> Time {
+        self.start.unwrap_or(upstream.event().began() - BEFORE)
+    }
+
+    /// Watches the whole event, and compares.
     pub fn run(&self) -> Result<Finished> {
         let began = Instant::now();
         let upstream = self.upstream();
         let until = self.until.unwrap_or(upstream.event().ended() + AFTER);
+        let truth = upstream.event().truth();
+        let switches = truth.changes().iter().filter(|change| change.what == What::Switched);
+        let switches: Vec<Time> = switches.map(|change| change.at).collect();
         let watched = self.watch_until(Arc::clone(&upstream), async |watching: &Watching| {
+            let (store, mut all) = (&*watching.store, BTreeMap::new());
+            // How an event's targets were polled is forgotten with them.
+            for at in switches {
+                watching.clock.sleep_until(at.min(until)).await;
+                all.extend(runs(store).await?);
+            }
             watching.clock.sleep_until(until).await;
-            Ok(())
-        })?;
-        let ((), store, asked, published) = watched;
-        let runtime = tokio::runtime::Builder::new_current_thread().build()?;
-        let (events, runs, stats) = runtime.block_on(async {
+            all.extend(runs(store).await?);
             let events = store.events(0, &EventFilter::default(), 10_000_000).await?;
-            anyhow::Ok((events, runs(&*store).await?, store.stats().await?))
+            Ok((events, all, store.stats().await?))
         })?;
+        let ((events, runs, stats), store, asked, published) = watched;
         let counters = store.counters();
         let writes = Writes {
             transactions: counters.transactions(),
@@ -218,7 +231,7 @@ impl FpvEvent {
             events: stats.events,
         };
         let mut report = self.report(&upstream, &asked, &events, &published, until);
-        report.adherence = adherence(&runs);
+        report.adherence = adherence(runs.values().flatten());
         report.writes = writes;
         report.took_ms = began.elapsed().as_millis() as u64;
         Ok(Finished { report, events, store, upstream, asked, published })
@@ -234,7 +247,7 @@ impl FpvEvent {
         upstream
     }
 
-    /// Watches an upstream in virtual time from two minutes before its first race, for as long as `during` lasts. Answers
+    /// Watches an upstream in virtual time for as long as `during` lasts. Answers
     /// what `during` did, and the store, what was asked, and the published values.
     #[expect(clippy::type_complexity, reason = "four things of which nobody needs a name for all")]
     pub fn watch_until<T>(
@@ -242,7 +255,7 @@ impl FpvEvent {
         upstream: Arc<Upstream>,
         during: impl AsyncFnOnce(&Watching) -> Result<T>,
     ) -> Result<(T, Arc<SqliteStore>, Asked, Vec<(Time, Json)>)> {
-        let start = upstream.event().began() - BEFORE;
+        let start = self.start(&upstream);
         let store = Arc::new(match &self.database {
             Some(path) => SqliteStore::open(path, OpenOptions::default())?,
             None => SqliteStore::in_memory()?,
@@ -293,7 +306,7 @@ impl FpvEvent {
         let event = upstream.event();
         let truth = event.truth();
         let laps = judge::laps(&truth, &asked.looks, events);
-        let turns = judge::turns(&truth, event.began() - BEFORE, events);
+        let turns = judge::turns(&truth, self.start(upstream), events);
         let steps = current::published(published);
         let readable = current::readable(event);
         // Two idle intervals, and the regular check that ends them.
