@@ -11,8 +11,8 @@ use stakeout_server::Scope;
 use crate::config::{Listen, LogFormat};
 
 pub use by_kind::{
-    CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateRacingArgs,
-    SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs, TryTablesArgs, TryWhat,
+    CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateFpvArgs,
+    SimulateRacingArgs, SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs, TryTablesArgs, TryWhat,
 };
 
 const AFTER_HELP: &str = "\
@@ -23,6 +23,7 @@ Examples:
   stakeout events --follow            what happens, as it happens
   stakeout why prices/main            why is it polled then, why was nothing told?
   stakeout simulate racing            a whole day in a few seconds
+  stakeout simulate fpv               a whole drone racing event, and all that can go wrong in it
 
 Exit codes: 0 all is well, 1 something failed, 2 wrong usage or configuration.";
 

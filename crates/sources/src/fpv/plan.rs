@@ -111,6 +111,8 @@ impl Settings {
     /// How often to look at this target.
     pub(super) fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {
         let every = match target.role.as_str() {
+            // What is off is not even looked at when it gains the focus.
+            RACE if facts.focused && self.or_off(self.race_active) == OFF => Span::ZERO,
             RACE => {
                 return Plan::Focus(Focus {
                     active: self.or_off(self.race_active),

@@ -38,6 +38,8 @@ fn commands_parse() {
         "tables rebaseline --all",
         "simulate racing",
         "simulate racing --races 3 --seed 7 --full --faults 0.01 --cadence tight --json",
+        "simulate fpv",
+        "simulate fpv --races 12 --seed 7 --faults 0.01 --json",
         "schema",
         "plan racing --start 2026-01-10T02:00:00Z --cadence tight",
         "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z=2026-01-10T02:05:00Z --json",
@@ -68,6 +70,7 @@ fn commands_parse() {
         "try fpv --dir capture --json --overlay",
         "simulate racing --races 0",
         "simulate racing --faults 2",
+        "simulate fpv --races 0",
         "plan racing --start noon",
         "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z",
     ] {
