@@ -159,16 +159,18 @@ impl Record {
         self
     }
 
-    /// This record as it is to be stored: where the kind merges, nulls are filled from what is known.
+    /// This record as it is to be stored: where the kind merges, nulls are filled from what is known. Borrowed when
+    /// there was nothing to fill.
     pub fn merged_with(&self, old: Option<&serde_json::Map<String, serde_json::Value>>) -> Cow<'_, Record> {
-        let (true, Some(old)) = (self.kind.merges, old) else { return Cow::Borrowed(self) };
-        let mut record = self.clone();
-        for (field, value) in self.kind.fields.iter().zip(&mut record.values) {
-            if let (true, Some(known)) = (value.is_null(), old.get(&field.name)) {
-                *value = Value::from_json(known);
+        let mut record = Cow::Borrowed(self);
+        let (true, Some(old)) = (self.kind.merges, old) else { return record };
+        for (i, (field, value)) in self.kind.fields.iter().zip(&self.values).enumerate() {
+            let known = || old.get(&field.name).filter(|known| !known.is_null());
+            if let (true, Some(known)) = (value.is_null(), known()) {
+                record.to_mut().values[i] = Value::from_json(known);
             }
         }
-        Cow::Owned(record)
+        record
     }
 
     /// The hash of the tracked fields, of where the record belongs, and of the upstream's own history points.
@@ -184,7 +186,7 @@ impl Record {
         // Where it belongs is part of what it is.
         hasher.value(&Value::from(self.ends));
         for print in [Some(self.group), self.parent] {
-            hasher.text(&print.map(|print| print.to_string()).unwrap_or_default());
+            hasher.print(print);
         }
         for point in &self.points {
             hasher.text(&point.stream);
