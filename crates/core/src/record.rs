@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use crate::{ContentHash, ContentHasher, Fingerprint, Time, Value};
 
 /// What a field holds; decides the column of the kind's SQL view.
@@ -206,6 +208,21 @@ impl Record {
         let named = self.kind.fields.iter().zip(&self.values);
         named.map(|(field, value)| (field.name.clone(), value.to_json())).collect()
     }
+
+    /// The text of [`body`](Record::body), without making one.
+    pub fn body_text(&self) -> String {
+        struct Named<'a>(Vec<(&'a str, &'a Value)>);
+        impl Serialize for Named<'_> {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_map(self.0.iter().copied())
+            }
+        }
+        let fields = self.kind.fields.iter().map(|field| field.name.as_str());
+        let mut named: Vec<(&str, &Value)> = fields.zip(&self.values).collect();
+        // As in any JSON object of ours.
+        named.sort_by_key(|(name, _)| *name);
+        serde_json::to_string(&Named(named)).expect("text, because names are text and values are JSON")
+    }
 }
 
 #[cfg(test)]
@@ -234,6 +251,8 @@ mod tests {
         let seen = Record::new(&merging, &["a"], vec![Value::Null, "y".into(), Value::Null]);
         let merged = seen.merged_with(Some(&known));
         assert_eq!((merged.get("price"), merged.get("name")), (Some(&Value::Int(5)), Some(&"y".into())));
+        let body = serde_json::Value::Object(merged.body());
+        assert_eq!(merged.body_text(), body.to_string(), "written as it is");
         let plain = Record::new(&kind(), &["a"], vec![Value::Null, "y".into(), Value::Null]);
         assert_eq!(plain.merged_with(Some(&known)).get("price"), Some(&Value::Null));
     }

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
 use rusqlite::{Connection, OptionalExtension, params};
-use stakeout_core::Fingerprint;
+use stakeout_core::{Fingerprint, Time};
 
+use super::claim::source_id;
 use super::fault::{Fault, Work};
 use super::records::Effects;
 use crate::{HistoryWrite, Stamp};
@@ -33,7 +34,9 @@ pub(super) fn write(
             Stamp::Upstream => {
                 let newest = match told.entry((point.fingerprint, &point.stream)) {
                     Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(unknown) => *unknown.insert(newest_told(conn, source_id, point)?),
+                    Entry::Vacant(unknown) => {
+                        *unknown.insert(newest_told(conn, source_id, point.fingerprint, &point.stream)?)
+                    }
                 };
                 if newest.is_some_and(|newest| point.at.us() <= newest) {
                     continue;
@@ -64,15 +67,27 @@ pub(super) fn write(
     Ok(written as u32)
 }
 
-/// The newest row of the point's stream that the upstream stamped, before this commit.
-fn newest_told(conn: &Connection, source_id: i64, point: &HistoryWrite) -> Work<Option<i64>> {
+/// For each stream, until when the upstream has told it.
+pub(super) fn told_until(
+    conn: &Connection,
+    source: &str,
+    streams: &[(Fingerprint, String)],
+) -> Work<Vec<Option<Time>>> {
+    let Some(source_id) = source_id(conn, source)? else { return Ok(vec![None; streams.len()]) };
+    let told =
+        |(print, stream): &(Fingerprint, String)| Ok(newest_told(conn, source_id, *print, stream)?.map(Time));
+    streams.iter().map(told).collect()
+}
+
+/// The newest row of a stream that the upstream stamped.
+fn newest_told(conn: &Connection, source_id: i64, print: Fingerprint, stream: &str) -> Work<Option<i64>> {
     Ok(conn
         .prepare_cached(
             "SELECT at_us FROM history
              WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream
              ORDER BY at_us DESC LIMIT 1",
         )?
-        .query_row(params![source_id, point.fingerprint.to_bytes(), point.stream], |row| row.get(0))
+        .query_row(params![source_id, print.to_bytes(), stream], |row| row.get(0))
         .optional()?)
 }
 
