@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use crate::{ContentHash, ContentHasher, Fingerprint, Time, Value};
 
 /// What a field holds; decides the column of the kind's SQL view.
@@ -207,21 +209,18 @@ impl Record {
     }
 
     /// This record as it is to be stored: where the kind merges, nulls are filled from what is known, and derived
-    /// fields always are.
+    /// fields always are. Borrowed when there was nothing to fill.
     pub fn merged_with(&self, old: Option<&serde_json::Map<String, serde_json::Value>>) -> Cow<'_, Record> {
-        let keeps = |field: &Field| self.kind.merges || field.derived;
-        let Some(old) = old.filter(|_| self.kind.fields.iter().any(keeps)) else {
-            return Cow::Borrowed(self);
-        };
-        let mut record = self.clone();
-        for (field, value) in
-            self.kind.fields.iter().zip(&mut record.values).filter(|(field, _)| keeps(field))
-        {
-            if let (true, Some(known)) = (value.is_null(), old.get(&field.name)) {
-                *value = Value::from_json(known);
+        let mut record = Cow::Borrowed(self);
+        let Some(old) = old else { return record };
+        for (i, (field, value)) in self.kind.fields.iter().zip(&self.values).enumerate() {
+            let keeps = self.kind.merges || field.derived;
+            let known = || old.get(&field.name).filter(|known| !known.is_null());
+            if let (true, Some(known)) = (keeps && value.is_null(), known()) {
+                record.to_mut().values[i] = Value::from_json(known);
             }
         }
-        Cow::Owned(record)
+        record
     }
 
     /// The hash of the tracked fields, of where the record belongs, and of the upstream's own history points.
@@ -237,7 +236,7 @@ impl Record {
         // Where it belongs is part of what it is.
         hasher.value(&Value::from(self.ends));
         for print in [Some(self.group), self.parent] {
-            hasher.text(&print.map(|print| print.to_string()).unwrap_or_default());
+            hasher.print(print);
         }
         for point in &self.points {
             hasher.text(&point.stream);
@@ -256,6 +255,21 @@ impl Record {
     pub fn body(&self) -> serde_json::Map<String, serde_json::Value> {
         let named = self.kind.fields.iter().zip(&self.values);
         named.map(|(field, value)| (field.name.clone(), value.to_json())).collect()
+    }
+
+    /// The text of [`body`](Record::body), without making one.
+    pub fn body_text(&self) -> String {
+        struct Named<'a>(Vec<(&'a str, &'a Value)>);
+        impl Serialize for Named<'_> {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_map(self.0.iter().copied())
+            }
+        }
+        let fields = self.kind.fields.iter().map(|field| field.name.as_str());
+        let mut named: Vec<(&str, &Value)> = fields.zip(&self.values).collect();
+        // As in any JSON object of ours.
+        named.sort_by_key(|(name, _)| *name);
+        serde_json::to_string(&Named(named)).expect("text, because names are text and values are JSON")
     }
 }
 
@@ -286,6 +300,8 @@ mod tests {
         let seen = Record::new(&merging, &["a"], vec![Value::Null, "y".into(), Value::Null]);
         let merged = seen.merged_with(Some(&known));
         assert_eq!((merged.get("price"), merged.get("name")), (Some(&Value::Int(5)), Some(&"y".into())));
+        let body = serde_json::Value::Object(merged.body());
+        assert_eq!(merged.body_text(), body.to_string(), "written as it is");
         let plain = Record::new(&kind(), &["a"], vec![Value::Null, "y".into(), Value::Null]);
         assert_eq!(plain.merged_with(Some(&known)).get("price"), Some(&Value::Null));
     }

@@ -82,6 +82,10 @@ pub trait Store: Send + Sync + 'static {
     /// Stored records of a source by fingerprint; unknown ones are left out.
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>>;
 
+    /// The newest moment of each of these records' streams that the upstream itself has told; one answer per question,
+    /// in the same order, `None` where it has told nothing.
+    async fn told_until(&self, source: &str, streams: &[(Fingerprint, String)]) -> Result<Vec<Option<Time>>>;
+
     /// The history of a record, oldest first, at most `limit` newest rows; all streams or one.
     async fn history(
         &self,

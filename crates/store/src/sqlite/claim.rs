@@ -30,7 +30,7 @@ const FREE_ALL: &str = "
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE targets SET fence = fence + 1, owner = :node, lease_until_us = :until, wake_us = :until WHERE id = :id
-         RETURNING fence, incarnation, poll_no, plan_version, {}, {}, {}",
+         RETURNING incarnation, fence, poll_no, plan_version, {}, {}, {}",
         rows::SCHEDULE,
         rows::SPEC,
         rows::STATE,
@@ -56,10 +56,10 @@ pub(super) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Work<Vec<Claim>>
         };
         let rows = statement.query_map(arguments, |row| {
             Ok(Candidate {
-                id: row.get("id")?,
-                due: row.get("due_us")?,
-                rank: (row.get("focused")?, row.get("priority")?),
-                held: row.get("held")?,
+                id: row.get(0)?,
+                due: row.get(1)?,
+                rank: (row.get(2)?, row.get(3)?),
+                held: row.get(4)?,
                 source: n,
             })
         })?;
@@ -81,18 +81,19 @@ fn take(conn: &Connection, request: &ClaimRequest, candidate: &Candidate) -> Wor
     let mut found = statement
         .query(named_params! { ":node": request.node, ":until": until.us(), ":id": candidate.id })?;
     let row = found.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let (schedule, spec) = (4, 4 + rows::SCHEDULE_COLUMNS);
     let claim = Claim {
         target: TargetId(candidate.id),
         source: request.sources[candidate.source].clone(),
-        spec: rows::spec(row)?,
-        incarnation: rows::number(row, "incarnation")?,
-        fence: rows::number(row, "fence")?,
+        spec: rows::spec(row, spec)?,
+        incarnation: rows::number(row, 0)?,
+        fence: rows::number(row, 1)?,
         lease_until: until,
         after_expired_lease: candidate.held,
-        poll_no: rows::number(row, "poll_no")?,
-        plan_version: rows::number(row, "plan_version")?,
-        schedule: rows::schedule(row)?,
-        state: rows::state(row, version)?,
+        poll_no: rows::number(row, 2)?,
+        plan_version: rows::number(row, 3)?,
+        schedule: rows::schedule(row, schedule)?,
+        state: rows::state(row, spec + rows::SPEC_COLUMNS, version)?,
         snapshot,
     };
     // The update is done when its rows are read to the end.

@@ -3,6 +3,8 @@
 //! Order per target is (fencing token, poll number), never a clock. A poll that saw nothing new is one `UPDATE` of
 //! one row, and touches no index as long as its lease stays.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 use stakeout_core::Time;
 use stakeout_core::adherence::{Cause, Run};
@@ -64,24 +66,28 @@ pub(super) struct TargetNow {
     rebaseline: bool,
 }
 
-fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL AS held,
-                due_us, interval_us, phase, reason, slack_us, rebaseline
+static TARGET_NOW: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL, rebaseline, {}
          FROM targets WHERE id = ?1",
-    )?;
+        rows::SCHEDULE,
+    )
+});
+
+fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
+    let mut statement = conn.prepare_cached(&TARGET_NOW)?;
     let found = statement.query_row([poll.target.0], |row| {
         Ok(TargetNow {
-            id: row.get("id")?,
-            source_id: row.get("source_id")?,
-            key: row.get("key")?,
-            fence: rows::number(row, "fence")?,
-            poll_no: rows::number(row, "poll_no")?,
-            plan_version: rows::number(row, "plan_version")?,
-            enabled: row.get("enabled")?,
-            held: row.get("held")?,
-            schedule: rows::schedule(row)?,
-            rebaseline: row.get("rebaseline")?,
+            id: row.get(0)?,
+            source_id: row.get(1)?,
+            key: row.get(2)?,
+            fence: rows::number(row, 3)?,
+            poll_no: rows::number(row, 4)?,
+            plan_version: rows::number(row, 5)?,
+            enabled: row.get(6)?,
+            held: row.get(7)?,
+            rebaseline: row.get(8)?,
+            schedule: rows::schedule(row, 9)?,
         })
     });
     Ok(found.optional()?)
@@ -324,22 +330,10 @@ mod tests {
     use super::super::connect;
     use super::*;
 
-    /// What SQLite does, opcode by opcode: an index that is written shows as an insertion into it.
     #[test]
     fn a_poll_that_keeps_its_place_writes_no_index() {
         let conn = connect::memory().expect("opens");
-        let mut statement = conn.prepare(&format!("EXPLAIN {KEEP_PLACE}")).expect("a statement");
-        for n in 1..=statement.parameter_count() {
-            statement.raw_bind_parameter(n, 1).expect("binds");
-        }
-        let mut rows = statement.raw_query();
-        let mut written = Vec::new();
-        while let Some(row) = rows.next().expect("row") {
-            let opcode: String = row.get("opcode").expect("text");
-            if opcode == "Insert" || opcode.starts_with("Idx") {
-                written.push(opcode);
-            }
-        }
+        let written = connect::writes_of(&conn, KEEP_PLACE);
         assert_eq!(written, ["Insert"], "one row of the table, nothing else");
     }
 }

@@ -1,6 +1,6 @@
 //! Events: proposed by polls, brought about here, each once.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use stakeout_core::Event;
 
 use super::fault::{Fault, Work};
@@ -24,14 +24,18 @@ pub(super) fn write(tx: &mut Tx<'_>, proposed: &Proposed<'_>, effects: &Effects)
     let mut told = Vec::new();
     for event in proposed.events {
         let happened = effects.get(&event.subject).copied().unwrap_or_default();
-        let comes_about = holds(event, happened)
-            && (event.requires != Effect::AppearedFirst
-                || is_first(tx.conn, proposed.source_id, event, effects)?)
-            && !is_known(tx.conn, proposed, event)?
+        if !holds(event, happened) {
+            continue;
+        }
+        let data = serde_json::to_string(&event.data)?;
+        let is_first =
+            event.requires != Effect::AppearedFirst || is_first(tx.conn, proposed.source_id, event, effects)?;
+        let comes_about = is_first
+            && !is_known(tx.conn, proposed, event, &data)?
             && !is_duplicate(tx.conn, event)?
             && claim_notice(tx.conn, proposed.source_id, event)?;
         if comes_about {
-            told.push(insert(tx, proposed, event)?);
+            told.push(insert(tx, proposed, event, data)?);
         }
     }
     Ok(told)
@@ -71,24 +75,19 @@ fn is_first(conn: &Connection, source_id: i64, event: &EventWrite, effects: &Eff
 }
 
 /// Whether this very event is in the log; the same identity with other content is a mistake.
-fn is_known(conn: &Connection, from: &Proposed<'_>, event: &EventWrite) -> Work<bool> {
+fn is_known(conn: &Connection, from: &Proposed<'_>, event: &EventWrite, data: &str) -> Work<bool> {
     let mut statement = conn.prepare_cached(
-        "SELECT source_id = :source AND target = :target AND type = :type AND rule = :rule AND subject = :subject
-             AND subject_key = :subject_key AND dedupe_key IS :dedupe_key AND data = :data
-         FROM events WHERE id = :id",
+        "SELECT source_id, target, type, rule, subject, subject_key, data, dedupe_key FROM events WHERE id = ?1",
     )?;
-    let arguments = named_params! {
-        ":source": from.source_id,
-        ":target": from.target,
-        ":type": event.event_type,
-        ":rule": event.rule,
-        ":subject": event.subject.to_bytes(),
-        ":subject_key": event.subject_key,
-        ":dedupe_key": event.dedupe_key,
-        ":data": event.data.to_string(),
-        ":id": event.id.to_bytes(),
+    let same = |row: &Row<'_>| {
+        let text = |column: usize| row.get::<_, String>(column);
+        Ok(row.get::<_, i64>(0)? == from.source_id
+            && rows::print(row, 4)? == event.subject
+            && [text(1)?, text(2)?, text(3)?, text(5)?, text(6)?]
+                == [from.target, &event.event_type, &event.rule, &event.subject_key, data]
+            && row.get::<_, Option<String>>(7)? == event.dedupe_key)
     };
-    match statement.query_row(arguments, |row| row.get::<_, bool>(0)).optional()? {
+    match statement.query_row([event.id.to_bytes()], same).optional()? {
         None => Ok(false),
         Some(true) => Ok(true),
         Some(false) => Err(Fault::Poison(format!(
@@ -123,7 +122,7 @@ fn claim_notice(conn: &Connection, source_id: i64, event: &EventWrite) -> Work<b
     Ok(changed > 0)
 }
 
-fn insert(tx: &mut Tx<'_>, from: &Proposed<'_>, event: &EventWrite) -> Work<Event> {
+fn insert(tx: &mut Tx<'_>, from: &Proposed<'_>, event: &EventWrite, data: String) -> Work<Event> {
     let seq = tx.next_seq();
     tx.conn
         .prepare_cached(
@@ -142,7 +141,7 @@ fn insert(tx: &mut Tx<'_>, from: &Proposed<'_>, event: &EventWrite) -> Work<Even
             event.subject_key,
             event.at.us(),
             event.dedupe_key,
-            event.data.to_string(),
+            data,
         ])?;
     for sink in from.sinks {
         tx.conn
@@ -164,22 +163,22 @@ fn insert(tx: &mut Tx<'_>, from: &Proposed<'_>, event: &EventWrite) -> Work<Even
     })
 }
 
-/// The columns that [`read`] needs, from `events JOIN sources`.
+/// The columns that [`read`] needs and nothing before them, from `events JOIN sources`.
 pub(super) const COLUMNS: &str = "events.seq, events.id, events.type, sources.name AS source, events.target,
     events.rule, events.subject, events.subject_key, events.at_us, events.dedupe_key, events.data";
 
 pub(super) fn read(row: &Row<'_>) -> Work<Event> {
     Ok(Event {
-        seq: rows::number(row, "seq")?,
-        id: rows::event_id(row, "id")?,
-        event_type: row.get("type")?,
-        source: row.get("source")?,
-        target: row.get("target")?,
-        rule: row.get("rule")?,
-        subject: rows::print(row, "subject")?,
-        subject_key: row.get("subject_key")?,
-        at: rows::time(row, "at_us")?,
-        dedupe_key: row.get("dedupe_key")?,
-        data: rows::json(row, "data")?,
+        seq: rows::number(row, 0)?,
+        id: rows::event_id(row, 1)?,
+        event_type: row.get(2)?,
+        source: row.get(3)?,
+        target: row.get(4)?,
+        rule: row.get(5)?,
+        subject: rows::print(row, 6)?,
+        subject_key: row.get(7)?,
+        at: rows::time(row, 8)?,
+        dedupe_key: row.get(9)?,
+        data: rows::json(row, 10)?,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use rusqlite::{Connection, Row, ToSql};
+use rusqlite::{Connection, Row, ToSql, params};
 use stakeout_core::adherence::{Cause, Run};
 use stakeout_core::{Event, Fingerprint, Time};
 
@@ -16,10 +16,9 @@ use crate::{
 
 static TARGETS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT sources.name AS source, incarnation, listed_by, enabled, owner, lease_until_us, poll_no,
-             plan_version, last_outcome, last_polled_us, last_changed_us, last_error,
-             coalesce(snapshots.records, 0) AS records, coalesce(snapshots.version, 0) AS version,
-             {}, {}, targets.{}
+        "SELECT {}, {}, targets.{}, sources.name AS source, incarnation, listed_by, enabled, owner, lease_until_us,
+             poll_no, plan_version, last_outcome, last_polled_us, last_changed_us, last_error,
+             coalesce(snapshots.records, 0) AS records, coalesce(snapshots.version, 0) AS version
          FROM targets JOIN sources ON sources.id = targets.source_id
          LEFT JOIN snapshots ON snapshots.target_id = targets.id",
         rows::SCHEDULE,
@@ -33,11 +32,11 @@ fn target_row(row: &Row<'_>) -> Work<TargetRow> {
     Ok(TargetRow {
         id: TargetId(row.get("id")?),
         source: row.get("source")?,
-        spec: rows::spec(row)?,
+        spec: rows::spec(row, rows::SCHEDULE_COLUMNS)?,
         incarnation: rows::number(row, "incarnation")?,
         listed_by: row.get::<_, Option<i64>>("listed_by")?.map(TargetId),
         enabled: row.get("enabled")?,
-        schedule: rows::schedule(row)?,
+        schedule: rows::schedule(row, 0)?,
         owner: row.get("owner")?,
         lease_until: rows::opt_time(row, "lease_until_us")?,
         poll_no: rows::number(row, "poll_no")?,
@@ -47,7 +46,7 @@ fn target_row(row: &Row<'_>) -> Work<TargetRow> {
         last_changed: rows::opt_time(row, "last_changed_us")?,
         last_error: row.get("last_error")?,
         records: rows::number(row, "records")?,
-        state: rows::state(row, rows::number(row, "version")?)?,
+        state: rows::state(row, rows::SCHEDULE_COLUMNS + rows::SPEC_COLUMNS, rows::number(row, "version")?)?,
     })
 }
 
@@ -185,10 +184,16 @@ pub(super) fn focused(conn: &Connection, source_id: i64) -> Work<Vec<TargetRow>>
 
 pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -> Work<Vec<StoredRecord>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+    let mut statement = conn.prepare_cached(
+        "SELECT kind, fingerprint, key, parent, group_print, content, body, holders, first_seen_us, changed_us, gone_us
+         FROM records WHERE source_id = ?1 AND fingerprint = ?2",
+    )?;
     let mut result = Vec::with_capacity(prints.len());
     for print in prints {
-        let sql = "SELECT * FROM records WHERE source_id = ?1 AND fingerprint = ?2";
-        result.extend(all(conn, sql, &[&source_id, &print.to_bytes()], stored_record)?);
+        let mut found = statement.query(params![source_id, print.to_bytes()])?;
+        if let Some(row) = found.next()? {
+            result.push(stored_record(row)?);
+        }
     }
     Ok(result)
 }
@@ -201,17 +206,17 @@ pub(super) fn held(conn: &Connection, source_id: i64, kind: &str) -> Work<Vec<St
 
 pub(super) fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
     Ok(StoredRecord {
-        kind: row.get("kind")?,
-        fingerprint: rows::print(row, "fingerprint")?,
-        key: row.get("key")?,
-        parent: rows::opt_print(row, "parent")?,
-        group: rows::print(row, "group_print")?,
-        content: rows::content(row, "content")?,
-        body: rows::json(row, "body")?,
-        holders: row.get("holders")?,
-        first_seen: rows::time(row, "first_seen_us")?,
-        last_changed: rows::time(row, "changed_us")?,
-        gone: rows::opt_time(row, "gone_us")?,
+        kind: row.get(0)?,
+        fingerprint: rows::print(row, 1)?,
+        key: row.get(2)?,
+        parent: rows::opt_print(row, 3)?,
+        group: rows::print(row, 4)?,
+        content: rows::content(row, 5)?,
+        body: rows::json(row, 6)?,
+        holders: row.get(7)?,
+        first_seen: rows::time(row, 8)?,
+        last_changed: rows::time(row, 9)?,
+        gone: rows::opt_time(row, 10)?,
     })
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::writer::{Durability, Job};
-use super::{browse, claim, control, derived, prune, read, reconcile, tokens};
+use super::{browse, claim, control, derived, history, prune, read, reconcile, tokens};
 use crate::{
     Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
     HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog,
@@ -107,6 +107,12 @@ impl Store for SqliteStore {
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>> {
         let (source, prints) = (source.to_owned(), fingerprints.to_vec());
         self.read("read records", move |conn| read::records(conn, &source, &prints)).await
+    }
+
+    async fn told_until(&self, source: &str, streams: &[(Fingerprint, String)]) -> Result<Vec<Option<Time>>> {
+        let (source, streams) = (source.to_owned(), streams.to_vec());
+        self.read("read how far history was told", move |conn| history::told_until(conn, &source, &streams))
+            .await
     }
 
     async fn history(
