@@ -1,0 +1,9 @@
+//! A tables source through the real engine and store, in virtual time, against an upstream that plays scenes.
+
+mod budget;
+mod credentials;
+mod docs;
+mod gate;
+mod memory;
+mod support;
+mod views;
