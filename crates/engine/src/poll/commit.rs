@@ -113,7 +113,7 @@ fn assemble(
         validators,
         body,
         rate: rate(job, compared, &judged, planned),
-        cost: fetched.requests,
+        cost: cost(job, fetched, compared),
         run: Some(planned.run.clone()),
     };
     let log = log(job, fetched, compared, &judged, planned);
@@ -143,6 +143,11 @@ fn assemble(
         finished_run: planned.finished_run.clone(),
         sample: sample(fetched, compared),
     }
+}
+
+/// What a poll takes: one that broke off says nothing about the next that does not.
+fn cost(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> u32 {
+    if compared.complete { fetched.requests } else { fetched.requests.max(job.claim.state.cost) }
 }
 
 /// How often something worth telling happens here: what an adaptive target's share of the budget depends on.

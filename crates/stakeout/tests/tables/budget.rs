@@ -110,3 +110,33 @@ fn a_429_is_honoured_by_the_whole_source() {
     assert_eq!(quiet, 0, "nobody is asked before Retry-After is over");
     assert!(watched.log.iter().any(|(at, _)| *at >= complained + Span::mins(5)), "and then it goes on");
 }
+
+#[test]
+fn a_bucket_that_takes_longer_to_read_than_a_lease_is_read_whole_and_stamped_page_by_page() {
+    // Two party sizes of forty pages at thirty requests a minute: more than two and a half minutes.
+    let mut world = World::new();
+    let config = json!({
+        "days": 1, "time_slots": ["20:30"], "party_sizes": [2, 4], "per_page": 1, "budget": "30/min",
+    });
+    let scene = |now: Time, question: &Question| {
+        let opens = question.page == 7 && now >= start() + Span::mins(20);
+        let times: &[&str] = if opens || question.page == 1 { &["20:30"] } else { &[] };
+        let hit = venue(i64::try_from(question.page).expect("small"), times);
+        Ok(json!({ "meta": { "total": 40, "total_pages": 40 }, "search": { "hits": [hit] } }))
+    };
+    let watched = world.watch_with(&config, Span::mins(40), scene, async |_| {});
+    let bucket = &watched.targets[&format!("{TODAY}_20:30")];
+    assert_eq!(bucket.state.cost, 80);
+    assert_eq!(watched.drops().len(), 1);
+    let event = &watched.events[0];
+    let opened_at = event.data["opened_at"].as_str().and_then(Time::parse).expect("a time");
+    let asked = watched.log.iter().find(|(at, q)| q.page == 7 && *at >= start() + Span::mins(20));
+    assert_eq!(Some(opened_at), asked.map(|(at, _)| *at), "when its own page was read");
+    assert!(event.at - opened_at > Span::mins(1), "the poll took its time");
+    let minute = &opened_at.to_string()[..16];
+    assert!(event.dedupe_key.as_ref().is_some_and(|key| key.ends_with(minute)));
+    assert_eq!(
+        world.column("SELECT DISTINCT outcome FROM polls WHERE target_id > 1 ORDER BY 1"),
+        ["baseline", "changed"]
+    );
+}

@@ -5,5 +5,6 @@ mod credentials;
 mod docs;
 mod gate;
 mod memory;
+mod process;
 mod support;
 mod views;
