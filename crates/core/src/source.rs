@@ -224,6 +224,11 @@ pub trait Source: Send + Sync + 'static {
         false
     }
 
+    /// What a user should know about the configuration, by the answers of one look: what a budget buys, say.
+    fn outlook(&self, _exchanges: &[Exchange]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The targets that exist by configuration; all others come from listings.
     fn roots(&self, now: Time) -> Vec<TargetSpec>;
 

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use serde_json::Value as Json;
 use stakeout_core::{SettingRefused, Source, Span, Time};
-use stakeout_store::TargetId;
+use stakeout_store::{KvRow, TargetId};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
 use crate::claimer::LookCount;
@@ -126,8 +126,8 @@ impl Control {
         self.shared.polled.subscribe()
     }
 
-    /// Names of published values that changed: namespace and key.
-    pub fn published(&self) -> broadcast::Receiver<(String, String)> {
+    /// Published values, as they change. Whoever reads too slowly loses the oldest and is told so.
+    pub fn published(&self) -> broadcast::Receiver<KvRow> {
         self.shared.published.subscribe()
     }
 

@@ -11,7 +11,7 @@ use stakeout_core::derive::{Derived, Derives, Held, Holdings, Published};
 use stakeout_core::judge::Draft;
 use stakeout_core::{EventId, Fingerprint, Record, Source, Span, TargetSpec, Time, cadence};
 use stakeout_store::{
-    DeriveCommit, DeriveOutcome, DerivedRecord, EventWrite, KvWrite, Refocus, Schedule, StoreError,
+    DeriveCommit, DeriveOutcome, DerivedRecord, EventWrite, KvRow, KvWrite, Refocus, Schedule, StoreError,
     TargetState, Whole,
 };
 use tokio::sync::mpsc;
@@ -81,11 +81,15 @@ async fn look(
         if commit.is_empty() {
             return Ok(Vec::new());
         }
-        let published: Vec<(String, String)> =
-            commit.kv.iter().map(|kv| (kv.namespace.clone(), kv.key.clone())).collect();
+        let published = commit.kv.clone();
         match shared.store.derive(commit).await? {
             DeriveOutcome::Done(done) => {
-                shared.published(&published);
+                shared.published(published.into_iter().map(|KvWrite { namespace, key, value, .. }| KvRow {
+                    namespace,
+                    key,
+                    value,
+                    updated: now,
+                }));
                 shared.told(&done.events);
                 return Ok(done.touched);
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
 use stakeout_core::{Event, Span, Time};
-use stakeout_store::{Done, Store, StoreError};
+use stakeout_store::{Done, KvRow, Store, StoreError};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
 
 use crate::claimer::LooksMade;
@@ -49,15 +49,15 @@ pub(crate) struct Shared {
     pub(crate) looks: LooksMade,
     /// Polls committed since the start, failed ones included.
     pub(crate) polled: watch::Sender<u64>,
-    /// Names of published values that changed. Whoever is too slow for it is told so and reads them all.
-    pub(crate) published: broadcast::Sender<(String, String)>,
+    /// Published values, as they change. Whoever is too slow for it is told so and reads them all.
+    pub(crate) published: broadcast::Sender<KvRow>,
     /// Targets held in the timer.
     pub(crate) held: AtomicUsize,
     /// How long commits took.
     pub(crate) commits: Arc<CommitTimes>,
 }
 
-/// Names of changed values that may wait for a slow reader.
+/// Changed values that may wait for a slow reader.
 pub(crate) const MAX_PUBLISHED: usize = 256;
 
 impl Shared {
@@ -68,14 +68,13 @@ impl Shared {
         if !done.touched.is_empty() {
             self.look.notify_one();
         }
-        self.published(&done.kv_changed);
     }
 
     /// Tells whoever waits for published values.
-    pub(crate) fn published(&self, names: &[(String, String)]) {
-        for name in names {
+    pub(crate) fn published(&self, rows: impl IntoIterator<Item = KvRow>) {
+        for row in rows {
             // Nobody listening is no failure.
-            let _ = self.published.send(name.clone());
+            let _ = self.published.send(row);
         }
     }
 

@@ -6,7 +6,7 @@ use stakeout_core::adherence::Punctuality;
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
 use stakeout_store::{
-    Claim, CommitOutcome, Done, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState,
+    Claim, CommitOutcome, Done, KvRow, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState,
 };
 use tracing::{debug, warn};
 
@@ -113,7 +113,7 @@ fn assemble(
         validators,
         body,
         rate: rate(job, compared, &judged, planned),
-        cost: fetched.requests,
+        cost: cost(job, fetched, compared),
         run: Some(planned.run.clone()),
     };
     let log = log(job, fetched, compared, &judged, planned);
@@ -143,6 +143,11 @@ fn assemble(
         finished_run: planned.finished_run.clone(),
         sample: sample(fetched, compared),
     }
+}
+
+/// What a poll takes: one that broke off says nothing about the next that does not.
+fn cost(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> u32 {
+    if compared.complete { fetched.requests } else { fetched.requests.max(job.claim.state.cost) }
 }
 
 /// How often something worth telling happens here: what an adaptive target's share of the budget depends on.
@@ -306,6 +311,15 @@ fn finished(
     report.next_due = done.schedule.due;
     report.touched = done.touched.clone();
     job.shared.committed(&done);
+    let changed = commit.kv.iter().filter(|kv| {
+        done.kv_changed.iter().any(|(namespace, key)| (namespace, key) == (&kv.namespace, &kv.key))
+    });
+    job.shared.published(changed.map(|kv| KvRow {
+        namespace: kv.namespace.clone(),
+        key: kv.key.clone(),
+        value: kv.value.clone(),
+        updated: commit.now,
+    }));
     job.lane.committed(&commit);
     speak(job, &report, commit.outcome, &done.schedule.reason);
     if !done.held {

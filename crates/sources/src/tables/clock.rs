@@ -67,7 +67,7 @@ pub(super) fn begins(date: Date, zone: &TimeZone) -> Option<Time> {
 }
 
 /// How often the window is looked at: every offset from UTC is a whole number of these, so local midnight is one.
-pub(super) const QUARTER: Span = Span::mins(15);
+pub(super) const WINDOW_EVERY: Span = Span::mins(1);
 
 #[cfg(test)]
 mod tests {
@@ -121,7 +121,7 @@ mod tests {
             assert_eq!(Some(start), Time::parse(begins_at));
             assert_eq!(date_at(start, &zone()), Some(date));
             assert_eq!(date_at(start - Span::us(1), &zone()), Some(date.yesterday().expect("a day")));
-            assert_eq!(start.us() % QUARTER.as_us(), 0, "a quarter of an hour by UTC");
+            assert_eq!(start.us() % WINDOW_EVERY.as_us(), 0, "the window is looked at then");
         }
         // 02:30 does not exist on 8 March, and comes twice on 1 November.
         let at = |text: &str| instant(local(text).expect("a time"), &zone());

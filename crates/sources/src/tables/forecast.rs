@@ -60,6 +60,17 @@ pub fn forecast(load: &Load) -> Forecast {
     }
 }
 
+/// The same for people: what a sweep takes, and the warning if there is one.
+pub fn words(load: &Load) -> Vec<String> {
+    let Forecast { requests_per_poll, requests_per_sweep, sweep_ms, warning, .. } = forecast(load);
+    let sweep = Span::ms(sweep_ms);
+    let sum = format!(
+        "{} venues: {requests_per_poll} requests per poll, {requests_per_sweep} for a sweep of {} buckets, which takes {sweep} at {}",
+        load.venues, load.buckets, load.budget
+    );
+    std::iter::once(sum).chain(warning.map(|warning| format!("warning: {warning}"))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -84,7 +84,7 @@ impl Window {
     }
 
     /// Another box, clock or party size shows other tables: then there is nothing to compare with.
-    fn meaning_of(&self, market: &Market) -> u64 {
+    pub(super) fn meaning_of(&self, market: &Market) -> u64 {
         let area = format!("{:?}", market.area);
         let zone = market.zone.iana_name().unwrap_or_default();
         spread(&[BUCKET, &area, zone, &self.meaning.to_string()])

@@ -26,8 +26,8 @@ use serde_json::Value as Json;
 use stakeout_core::compare::DoubtPolicy;
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
-    SettingRefused, Source, TargetSpec, Time,
+    Coverage, Exchange, Facts, Failure, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
+    SettingRefused, Source, TargetSpec, Time, Warning,
 };
 
 pub use config::{MarketConfig, ProviderName, TablesConfig};
@@ -36,6 +36,7 @@ pub use kinds::{DROP, FAMILY};
 pub use rate::Rate;
 pub use resy::Credentials;
 
+use forecast::Load;
 use kinds::{Kinds, Silence};
 use market::{BUCKET, Bucket, WINDOW, Window};
 use normalize::Reading;
@@ -98,10 +99,12 @@ impl TablesSource {
         })
     }
 
+    /// The bucket that a target stands for, if it still means the same. After a change of the configuration nothing is
+    /// asked until the window has been looked at: answers about another box are not to be compared with the old ones.
     fn bucket<'a>(&self, target: &'a TargetSpec) -> Option<(Bucket<'a>, &market::Market)> {
-        let bucket = Bucket::of(target)?;
+        let bucket = Bucket::of(target).filter(|_| target.role == BUCKET)?;
         let market = self.window.market(&bucket)?;
-        Some((bucket, market))
+        (self.window.meaning_of(market) == target.meaning).then_some((bucket, market))
     }
 }
 
@@ -138,16 +141,29 @@ impl Source for TablesSource {
         normalize::is_refused(failure)
     }
 
+    fn outlook(&self, exchanges: &[Exchange]) -> Vec<String> {
+        let bodies = exchanges.iter().filter_map(|exchange| exchange.result.as_ref().ok());
+        let totals = bodies.filter_map(|response| self.provider.read(&response.body).ok()?.total);
+        let Some(venues) = totals.max() else { return Vec::new() };
+        let buckets = self.window.markets.len() * self.window.time_slots.len() * self.window.days as usize;
+        let load = Load {
+            venues,
+            per_page: self.asking.per_page,
+            party_sizes: self.asking.party_sizes.len() as u32,
+            buckets: buckets as u32,
+            budget: self.rate,
+        };
+        forecast::words(&load)
+    }
+
     fn roots(&self, _now: Time) -> Vec<TargetSpec> {
         vec![TargetSpec { priority: 90, ..TargetSpec::new(WINDOW, WINDOW) }]
     }
 
     fn requests(&self, target: &TargetSpec, so_far: &[Exchange], _: &PollContext<'_>) -> Vec<Request> {
         match self.bucket(target) {
-            Some((bucket, market)) if target.role == BUCKET => {
-                self.asking.pages(&*self.provider, market.area, &bucket, so_far)
-            }
-            _ => Vec::new(),
+            Some((bucket, market)) => self.asking.pages(&*self.provider, market.area, &bucket, so_far),
+            None => Vec::new(),
         }
     }
 
@@ -162,8 +178,13 @@ impl Source for TablesSource {
             return Ok(Observation { targets, ..Observation::complete(Vec::new()) });
         }
         let Some((bucket, market)) = self.bucket(target) else {
-            let message = format!("{} is no bucket of any market", target.key);
-            return Err(Failure::new(FailureClass::Internal, message));
+            let detail = format!("{} is not what is configured: waiting for the window", target.key);
+            return Ok(Observation {
+                coverage: Coverage::None,
+                facts: context.facts.clone(),
+                warnings: vec![Warning { code: "other_market", detail }],
+                ..Observation::complete(Vec::new())
+            });
         };
         let reading = Reading {
             kinds: &self.kinds,

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use stakeout_core::cadence::{Adaptive, Fixed};
 use stakeout_core::{Exchange, Facts, Plan, Request, Span, TargetSpec, Value};
 
-use super::clock::QUARTER;
+use super::clock::WINDOW_EVERY;
 use super::market::{Area, Bucket, WINDOW};
 use super::normalize::WAITED_FOR;
 use super::provider::{Ask, Asked, PartySizes, Provider};
@@ -73,7 +73,7 @@ impl Rhythm {
     pub(super) fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {
         if target.role == WINDOW {
             // Asks nobody, and one of its times is local midnight wherever the market is.
-            return Plan::Fixed(Fixed { every: QUARTER, eager: true, place: Some(Span::ZERO) });
+            return Plan::Fixed(Fixed { every: WINDOW_EVERY, eager: true, place: Some(Span::ZERO) });
         }
         Plan::Adaptive(Adaptive { min: self.min, max: self.max, weight: self.weight(target, facts) })
     }

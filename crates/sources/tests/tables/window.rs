@@ -51,8 +51,8 @@ fn the_window_rolls_at_local_midnight_when_the_clocks_change_too() {
         let root = source.roots(midnight).remove(0);
         let plan = source.plan(&root, &Facts::default());
         let seat = Seat { spread: root.spread("nyc"), priority: root.priority, budgeted: None };
-        let last = Last { slot: Some(midnight - Span::mins(15)), ..Last::default() };
-        let next = cadence::next(&plan, &Facts::default(), &last, midnight - Span::mins(14), &seat);
+        let last = Last { slot: Some(midnight - Span::mins(1)), ..Last::default() };
+        let next = cadence::next(&plan, &Facts::default(), &last, midnight - Span::secs(59), &seat);
         assert_eq!(next.due, Some(midnight));
     }
 }
