@@ -2,6 +2,7 @@
 
 mod access;
 mod answers;
+mod crowd;
 mod described;
 mod docs;
 mod listener;
