@@ -67,6 +67,18 @@ export async function change(method, url, body) {
   return response.status === 204 ? null : response.json();
 }
 
+let described = null;
+
+/** Whether the server has a route, or a parameter of it: what it has not is not asked for. */
+export async function can(route, parameter) {
+  described ??= get("/v1/openapi.json").catch(() => {
+    described = null;
+    return { paths: {} };
+  });
+  const found = (await described).paths[route];
+  return parameter ? Boolean(found?.get?.parameters?.some(({ name }) => name === parameter)) : Boolean(found);
+}
+
 /** Prometheus' text format as `{ name: [{ labels, value }] }`. */
 export function metrics(page) {
   const found = {};

@@ -206,7 +206,7 @@ async function learn() {
     } catch {
       // The connection's state says it already.
     }
-    await new Promise((resolve) => setTimeout(resolve, n < 2 ? 400 : 10_000));
+    await new Promise((resolve) => setTimeout(resolve, n < 5 ? 400 : 10_000));
   }
 }
 

@@ -14,7 +14,6 @@ export function clockOf(ms) {
 /** `12 s ago`, `3 min ago`; what is less than a second ago is now. */
 export function age(ms) {
   if (ms == null || Number.isNaN(ms)) return "never";
-  if (ms < 0) return `in ${clockOf(-ms)}`;
   if (ms < 1000) return "now";
   return `${span(ms)} ago`;
 }
@@ -38,7 +37,7 @@ export const until = (ms) => (ms == null ? "never" : ms <= 0 ? "due" : clockOf(m
 /** A start as a departure board says it. */
 export function toStart(start, now, over) {
   if (start == null) return "no time yet";
-  if (over) return hour(start);
+  if (over || start - now > 5_400_000) return hour(start);
   return start >= now ? clockOf(start - now) : `Delayed +${clockOf(now - start)}`;
 }
 

@@ -3,6 +3,7 @@
 // The stream is read by hand instead of with EventSource: the cursor is ours, so a break of any length (a restart of the
 // server, a laptop that slept) resumes at the event after the last one seen, and the page always knows its state.
 
+import { can } from "./api.js";
 import { time } from "./format.js";
 
 const SILENCE_MS = 40_000; // Heartbeats come every 15 s: after this the connection is dead, whatever the socket says.
@@ -50,10 +51,10 @@ function become(state) {
 }
 
 async function run() {
-  let wantsPolls = true;
   let failures = 0;
   let connected = false;
   for (;;) {
+    const wantsPolls = await can("/v1/events/stream", "polls");
     const outcome = await once(wantsPolls, () => {
       const again = connected;
       connected = true;
@@ -62,11 +63,6 @@ async function run() {
       become("live");
       if (again) emit("back");
     });
-    // An interface without that parameter: without it, then.
-    if (outcome === 400 && wantsPolls) {
-      wantsPolls = false;
-      continue;
-    }
     if (outcome === 401) {
       document.dispatchEvent(new CustomEvent("signed-out"));
       become("refused");
@@ -148,6 +144,7 @@ export const clock = {
   at: Date.now(),
   when: performance.now(),
   known: false,
+  first: null,
 
   /** What time it is for the engine, in milliseconds. */
   now() {
@@ -158,12 +155,15 @@ export const clock = {
   learn(health, sent, got) {
     const at = time(health.now);
     const when = (sent + got) / 2;
+    const doubt = got - sent;
+    if (this.first && at < this.first.at) this.first = null; // Another process, another clock.
     if (health.speed) this.speed = health.speed;
-    else if (this.known && when - this.when > 200) {
-      const measured = (at - this.at) / (when - this.when);
+    else if (!this.first || (doubt < this.first.doubt / 2 && when - this.first.when < 2_000)) this.first = { at, when, doubt };
+    else if (when - this.first.when > 10 * (doubt + this.first.doubt)) {
+      const measured = (at - this.first.at) / (when - this.first.when);
       const whole = Math.round(measured);
       // Speeds are given in whole numbers; what is off by less than a twentieth is noise.
-      this.speed = whole > 0 && Math.abs(measured - whole) < 0.05 * whole ? whole : measured > 0 ? measured : 1;
+      if (measured > 0) this.speed = whole > 0 && Math.abs(measured - whole) < 0.05 * whole ? whole : measured;
     }
     this.at = at;
     this.when = when;

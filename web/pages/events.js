@@ -18,7 +18,7 @@ export function mount(root, page) {
   input.value = query.get("q") ?? "";
   const words = () => input.value.trim().toLowerCase();
   const list = feed(page, {
-    query: { source, type, target }, most: 100,
+    query: { source, type, target }, most: 100, wide: true,
     wants: (event) => (!source || event.source === source) && (!target || event.target === target) && (!type || (type.endsWith(".") ? event.type.startsWith(type) : event.type === type)),
   });
   const chip = target ? h("button.chip", { type: "button", click: () => chosen("target", null) }, `${label(source, target)} ✕`) : null;

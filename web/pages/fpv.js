@@ -1,6 +1,6 @@
 // FPV: the race that is flown, the ones before and after, who leads, and when you fly. A wall mode for the field.
 
-import { get, path } from "../api.js";
+import { can, get, path } from "../api.js";
 import { attr, cls, h, keyed, put, text } from "../dom.js";
 import { lap, num, plural } from "../format.js";
 import { clock, tick } from "../live.js";
@@ -30,7 +30,7 @@ export function mount(root, page) {
   const toggle = h("button.quiet", { type: "button", click: page.keys.w, "aria-keyshortcuts": "w", "aria-pressed": String(wall) }, wall ? "Leave wall mode" : "Wall mode");
   const stale = h("span.soft");
   const told = wall ? null : h("section.panel.told", { "aria-label": "Told" }, h("h2", null, "Told"), feed(page, { query: { type: "fpv." }, most: 20, wants: (one) => one.type.startsWith("fpv.") }).node);
-  put(root, place, h("div.bar.event", null, event, stale, h("span.grow"), toggle), h("div.fpv", null, current.node, h("div.side", null, last.node, next.node, you.node), h("section.panel.leaders", { "aria-label": "Leaderboard" }, h("h2", null, "Leaderboard"), leaders.node), upcoming.node, told));
+  put(root, place, h("div.bar.event", null, event, stale, h("span.grow"), toggle), h("div.fpv", null, h("div.side", null, current.node, h("section.panel", { "aria-label": "Leaderboard" }, h("h2", null, "Leaderboard"), leaders.node), told), h("div.side", null, you.node, next.node, last.node, upcoming.node)));
 
   function render() {
     text(event, board.event?.name ?? "No event is open");
@@ -50,7 +50,7 @@ export function mount(root, page) {
     load: async (signal) => {
       const sources = await family("fpv", signal);
       const name = page.query.get("source") ?? sources[0]?.name;
-      return name ? get(path("/v1/fpv", name, "board"), signal) : null;
+      return name && (await can("/v1/fpv/{source}/board")) ? get(path("/v1/fpv", name, "board"), signal) : null;
     },
     show: (answer) => {
       if (!answer) return put(root, unconfigured());
@@ -163,7 +163,7 @@ function youPanel(page, changed) {
 function upcomingPanel() {
   const list = h("ol.upcoming");
   const none = h("p.soft", null, "No race comes after the current one.");
-  const node = h("section.panel", { "aria-label": "Upcoming races" }, h("h2", null, "Coming up"), none, list);
+  const node = h("section.panel.coming", { "aria-label": "Upcoming races" }, h("h2", null, "Coming up"), none, list);
   const update = (board, you) => {
     const races = board.upcoming ?? [board.next].filter(Boolean);
     none.hidden = races.length > 0;

@@ -71,7 +71,7 @@ function sourcePanel(page, source) {
     ],
   });
   const node = h("section.panel", { "aria-label": `Source ${source.name}` }, h("h2", null, source.name, " ", h("small.soft", null, source.family)), account.node,
-    h("div.halves", null, h("div", null, h("h3", null, "Lateness of all polls since the start"), lateness.node), h("div", null, h("h3", null, "Failed polls by cause"), noFailures, causes.node)),
+    h("div.halves", null, h("div", null, h("h3", null, "Polls by lateness since the start, ms"), lateness.node), h("div", null, h("h3", null, "Failed polls by cause"), noFailures, causes.node)),
     worst.node, legend());
   node.update = ({ numbers, account: found, worst: targets, polls }) => {
     account.update(found);
@@ -79,7 +79,7 @@ function sourcePanel(page, source) {
     const failures = (numbers.stakeout_poll_failures_total ?? []).filter(({ labels: l }) => l.source === source.name);
     noFailures.hidden = failures.length > 0;
     causes.node.hidden = !failures.length;
-    causes.update(failures.map(({ labels: l, value }) => ({ label: word(l.class), count: value, bad: true })));
+    causes.update(failures.map(({ labels: l, value }) => ({ label: word(l.class), count: value, tone: "bad" })));
     worst.update(found.worst.slice(0, 6));
     const now = clock.now();
     for (const target of targets.filter(Boolean)) {
@@ -95,7 +95,7 @@ function buckets(numbers, source) {
   let before = 0;
   return found.map(({ labels: l, value }) => {
     const ms = l.le === "+Inf" ? Infinity : Number(l.le) * 1000;
-    const bar = { label: ms === Infinity ? "more" : `≤${ms < 1000 ? `${ms} ms` : `${ms / 1000} s`}`, count: value - before, warn: ms > 100, bad: ms > 5_000 };
+    const bar = { label: ms === Infinity ? "more" : ms < 1000 ? `≤${ms}` : `≤${ms / 1000} s`, count: value - before, tone: ms > 5_000 ? "bad" : ms > 100 ? "warn" : "good" };
     before = value;
     return bar;
   });

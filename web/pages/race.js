@@ -154,7 +154,10 @@ function runners(page, choose) {
 
   function update({ entrants }, grid, view) {
     const byId = new Map((grid?.lines ?? []).map((line) => [line.entrant, line]));
-    const buckets = grid?.buckets ?? [];
+    const empty = (n) => (grid?.lines ?? []).every(({ cells }) => cells[n]?.amount_cents == null && cells[n]?.odds == null);
+    let first = 0;
+    while (first < (grid?.buckets.length ?? 0) - 1 && empty(first)) first += 1;
+    const buckets = grid?.buckets.slice(first) ?? [];
     while (headRow.children.length > fixed.length + buckets.length) headRow.lastChild.remove();
     buckets.forEach((minutes, n) => {
       const cell = headRow.children[fixed.length + n] ?? headRow.appendChild(h("th", { scope: "col", class: "num time" }));
@@ -173,15 +176,16 @@ function runners(page, choose) {
       priced(win, runner.win_odds);
       priced(place, runner.place_odds);
       text(hold, runner.hold_percentage == null ? "–" : num(runner.hold_percentage, 0), true);
-      row.line.update((line?.cells ?? []).map((cell) => cell.odds));
+      row.line.update((line?.cells.slice(first) ?? []).map((cell) => cell.odds));
       const open = page.query.get("runner") === String(runner.runner_number);
       cls(row, `${runner.is_scratched ? "scratched" : ""}${open ? " open" : ""}`);
       attr(row.button, "aria-expanded", String(open));
-      times(row, line?.cells ?? [], view, fixed.length);
+      times(row, line?.cells.slice(first) ?? [], view, fixed.length);
     });
-    // The newest columns are on the right: that is where one looks.
+    // The newest columns are on the right: that is where one looks, unless there is only room for the prices.
     if (!moved && buckets.length) {
       moved = true;
+      if (node.clientWidth < 700) return;
       requestAnimationFrame(() => (node.scrollLeft = node.scrollWidth));
     }
   }

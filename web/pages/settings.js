@@ -1,6 +1,6 @@
 // Settings: what can be changed while it runs; a value is checked as it is typed and acts at once when it is set.
 
-import { change, get, path, Problem } from "../api.js";
+import { can, change, get, path, Problem } from "../api.js";
 import { attr, cls, h, keyed, put, say, text } from "../dom.js";
 import { plain } from "../format.js";
 import { sourcesOf } from "../parts/names.js";
@@ -34,7 +34,7 @@ export function mount(root, page) {
     every: 5_000,
     place,
     load: async (signal) => {
-      const known = await get("/v1/settings/known", signal).catch((error) => (error.status === 404 ? null : Promise.reject(error)));
+      const known = (await can("/v1/settings/known")) ? await get("/v1/settings/known", signal) : null;
       return [await sourcesOf(signal, true), await get("/v1/settings", signal), Array.isArray(known) ? known : null];
     },
     show: ([sources, set, known]) => {

@@ -1,6 +1,6 @@
 // Tables: which evenings have tables, what just opened, what is still open.
 
-import { change, get, path } from "../api.js";
+import { can, change, get, path } from "../api.js";
 import { attr, cls, h, keyed, put, text } from "../dom.js";
 import { day, num, plural, span, time } from "../format.js";
 import { clock } from "../live.js";
@@ -39,7 +39,7 @@ export function mount(root, page) {
     load: async (signal) => {
       const sources = await family("tables", signal);
       const source = page.query.get("source") ?? sources[0]?.name;
-      if (!source) return null;
+      if (!source || !(await can("/v1/tables/{source}/just-opened"))) return null;
       const party = page.query.get("party");
       const filter = { date: page.query.get("date"), party_size: party, followed: page.query.get("venues") === "followed" ? "true" : null };
       const [buckets, just, still] = await Promise.all([

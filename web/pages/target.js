@@ -1,6 +1,6 @@
 // A target: why it is due when it is, its polls on their schedule, and how long anything can have gone unseen.
 
-import { change, get, path } from "../api.js";
+import { can, change, get, path } from "../api.js";
 import { attr, h, put, say, text } from "../dom.js";
 import { full, num, plural, second, span, time, word } from "../format.js";
 import { clock, live, tick } from "../live.js";
@@ -48,10 +48,10 @@ export function mount(root, page) {
       const from = new Date(clock.now() - WINDOWS[zoom.value] * 60_000).toISOString();
       const [target, notable, adherence, runs] = await Promise.all([
         get(path(...base), signal), get(path(...base, "polls", { limit: 300 }), signal), get(path("/v1/adherence", source, key, { from }), signal),
-        get(path(...base, "runs", { from }), signal).catch((error) => (error.status === 404 || error.status === 400 ? null : Promise.reject(error))),
+        can("/v1/targets/{source}/{key}/runs").then((known) => known && get(path(...base, "runs", { from }), signal)),
         labels(signal),
       ]);
-      return { target, polls: notable, adherence, runs: runs?.items ?? runs };
+      return { target, polls: notable, adherence, runs: runs ? (runs.items ?? runs) : null };
     },
     show: (answer) => {
       const told = answer.runs ?? [];
@@ -62,7 +62,7 @@ export function mount(root, page) {
       why.update(data);
       polls.update(data.polls);
       unseen.update(data.adherence);
-      text(gaps, said(data));
+      text(gaps, counts(data));
       draw(clock.now());
     },
     on: mine,
@@ -76,7 +76,10 @@ export function mount(root, page) {
   }));
 }
 
-function said({ adherence, partial }) {
+/** The engine writes times as they are stored; people read their own clock. */
+const said = (words) => words.replace(/\d{4}-\d\d-\d\dT[\d:.]+Z/g, (stamp) => second(Date.parse(stamp)));
+
+function counts({ adherence, partial }) {
   const words = `${plural(adherence.polls, "poll")}, ${num(adherence.late)} late, ${num(adherence.missed)} missed`;
   return partial ? `${words}; only the stretch that goes on is drawn` : words;
 }
@@ -107,7 +110,7 @@ function whyPanel(source, key) {
     on = target.enabled;
     text(power, on ? "Switch off" : "Switch on");
     next.set(time(target.due), target.interval_ms);
-    text(reason, target.due ? `Due ${second(time(target.due))} (phase ${target.phase}, every ${span(target.interval_ms)}): ${target.reason}.` : target.enabled ? `Not due any more (phase ${target.phase}): ${target.reason}.` : "Switched off: it is not polled until somebody switches it on.");
+    text(reason, target.due ? `Due ${second(time(target.due))} (phase ${target.phase}, every ${span(target.interval_ms)}): ${said(target.reason)}.` : target.enabled ? `Not due any more (phase ${target.phase}): ${said(target.reason)}.` : "Switched off: it is not polled until somebody switches it on.");
     error.hidden = !target.last_error;
     text(error, `${plural(target.failures_in_a_row, "failed poll")} in a row: ${target.last_error ?? ""}`);
     const pairs = [["target", `${source}/${key}`], ["role", target.role], ["priority", target.priority], ["polls", num(target.polls)], ["records", num(target.records)], ["last poll", target.last_outcome ?? "none yet"],
@@ -138,6 +141,8 @@ function pollTable() {
   } };
 }
 
+const atMost = (ms) => (ms == null ? "–" : `≤ ${span(ms)}`);
+
 /** Also used by Health, for a whole source. */
 export function adherencePanel() {
   const says = h("p.reason");
@@ -146,14 +151,15 @@ export function adherencePanel() {
     columns: [
       { head: "Phase", value: (phase) => phase.phase }, { head: "Polls", cls: "num", value: (phase) => num(phase.polls) },
       { head: "Late", cls: "num", value: (phase) => (phase.late ? `▲ ${num(phase.late)}` : "0") }, { head: "Missed", cls: "num", value: (phase) => (phase.missed ? `✕ ${num(phase.missed)}` : "0") },
-      { head: "p50", unit: "ms", cls: "num", title: "Half of the polls were sent no later", value: (phase) => num(phase.lateness_ms_p50, 1) },
-      { head: "p99", unit: "ms", cls: "num", title: "99 of 100 were sent no later", value: (phase) => num(phase.lateness_ms_p99, 1) },
+      { head: "p50", cls: "num", title: "Half of the polls were sent no later after they were due", value: (phase) => atMost(phase.lateness_ms_p50) },
+      { head: "p99", cls: "num", title: "99 of 100 polls were sent no later after they were due", value: (phase) => atMost(phase.lateness_ms_p99) },
       { head: "Unseen at most", cls: "num", title: "The longest that anything can have gone unseen", value: (phase) => span(phase.unseen_ms) },
     ],
   });
   const node = h("div", null, says, grid.node);
   return { node, update: (found) => {
-    text(says, `${found.says[0].toUpperCase()}${found.says.slice(1)}.`);
+    const words = found.worst.reduce((text_, { key }) => text_.replace(key, label(found.source, key)), found.says);
+    text(says, `${words[0].toUpperCase()}${words.slice(1)}.`);
     attr(grid.node, "hidden", found.phases.length ? null : "");
     grid.update(found.phases);
   } };

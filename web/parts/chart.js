@@ -49,7 +49,9 @@ export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, i
   }
 
   function draw(context, width, height) {
-    const values = data.lines.flatMap((line) => line.points.map((point) => point.value)).filter((value) => value != null);
+    // What held when the window began counts, too.
+    const seen = ({ points }) => points.filter((point, n) => point.at >= data.from || (points[n + 1]?.at ?? Infinity) > data.from);
+    const values = data.lines.flatMap((line) => seen(line).map((point) => point.value)).filter((value) => value != null);
     let [least, most] = [low ?? Math.min(...values), Math.max(...values)];
     if (!values.length) [least, most] = [0, 1];
     if (most - least < 1e-9) [least, most] = [least - 0.5, most + 0.5];
@@ -65,9 +67,15 @@ export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, i
       context.fillStyle = colour("ink-soft");
       const left = Math.round(x(mark.at));
       for (let top = HEAD; top < height - FOOT; top += 5) context.fillRect(left, top, 1, 2);
-      context.fillText(mark.words, left + 3, HEAD + 8);
+      const wide = context.measureText(mark.words).width + 4;
+      context.fillText(mark.words, left + wide > width ? left - wide : left + 3, HEAD + 8);
     }
+    context.save();
+    context.beginPath();
+    context.rect(LEFT, 0, width - LEFT, height - FOOT);
+    context.clip();
     for (const line of [...data.lines].sort((a, b) => Boolean(b.soft) - Boolean(a.soft))) path(context, line, x, y);
+    context.restore();
     if (at != null) {
       context.fillStyle = colour("ink-soft");
       context.fillRect(Math.round(x(at)), HEAD, 1, height - FOOT - HEAD);
@@ -104,7 +112,7 @@ export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, i
     context.setLineDash(line.dash ? [5, 4] : []);
     context.beginPath();
     points.forEach((point, n) => {
-      if (n === 0) context.moveTo(Math.max(LEFT, x(point.at)), y(point.value));
+      if (n === 0) context.moveTo(x(point.at), y(point.value));
       else {
         context.lineTo(x(point.at), y(points[n - 1].value));
         context.lineTo(x(point.at), y(point.value));
@@ -158,22 +166,23 @@ export function spark(width = 72, height = 18) {
   return { node, update };
 }
 
-/** Columns with a label below and the count above: a histogram. Update with `[{ label, count, bad }]`. */
+/** Columns with a label below and the count above: a histogram. Update with `[{ label, count, tone }]`. */
 export function columns(page, { words }) {
   let bars = [];
   const node = canvas("columns", (context, width, height) => {
     const most = Math.max(1, ...bars.map((bar) => bar.count));
     const step = width / Math.max(1, bars.length);
+    const widest = Math.max(...bars.map((bar) => context.measureText(bar.label).width));
     context.textAlign = "center";
     bars.forEach((bar, n) => {
       const tall = (bar.count / most) * (height - 36);
       const left = n * step;
-      context.fillStyle = colour(bar.bad ? "bad" : bar.warn ? "warn" : "good");
+      context.fillStyle = colour(bar.tone ?? "accent");
       if (bar.count) context.fillRect(left + 2, height - 18 - Math.max(1, tall), Math.max(1, step - 4), Math.max(1, tall));
       context.fillStyle = colour("ink");
       if (bar.count) context.fillText(num(bar.count), left + step / 2, height - 22 - tall);
       context.fillStyle = colour("ink-soft");
-      if (step > 26 || n % 2 === 0) context.fillText(bar.label, left + step / 2, height - 4);
+      if (n % Math.ceil((widest + 4) / step) === 0) context.fillText(bar.label, left + step / 2, height - 4);
     });
     context.textAlign = "left";
   });

@@ -42,8 +42,8 @@ function line(event) {
 /**
  * A live list. `wants(event)` filters what arrives; `query` is asked of the log for the beginning and for what is older.
  */
-export function feed(page, { wants = () => true, query = {}, most = 40, label: name = "What was told" }) {
-  const list = h("ol.feed", { "aria-label": name });
+export function feed(page, { wants = () => true, query = {}, most = 40, label: name = "What was told", wide = false }) {
+  const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": name });
   const more = h("button.quiet", { type: "button", hidden: true, click: () => older() }, "Older");
   const none = h("p.soft", { hidden: true }, "Nothing has been told yet. Events appear here as they happen.");
   const node = h("div", null, none, list, more);
