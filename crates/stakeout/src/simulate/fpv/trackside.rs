@@ -136,17 +136,17 @@ impl Fetch for Trackside {
         let _in_flight = InFlight(self);
         let latest = sent + Span::from_std(limits.total);
         if turn >= latest {
-            clock.pass(latest - sent).await;
+            clock.sleep_until(latest).await;
             return Err(Failure::new(FailureClass::Timeout, "operation timed out"));
         }
-        clock.pass(turn - sent).await;
+        clock.sleep_until(turn).await;
         let reply = self.upstream.answer(path, turn);
         let ended = match reply {
             Reply::Refused => turn + REFUSED_AFTER,
             Reply::Timeout => latest,
             _ => over.min(latest),
         };
-        clock.pass(ended - turn).await;
+        clock.sleep_until(ended).await;
         match reply {
             Reply::Refused => {
                 self.state().asked.refused += 1;
