@@ -41,6 +41,8 @@ pub(crate) enum What {
     News,
     /// Racing: an answer, five races, a whole day.
     Racing,
+    /// Drone racing: what is written, what a look costs, a whole event.
+    Fpv,
 }
 
 /// What the programme starts itself as, so that nothing else shares the process.

@@ -26,7 +26,7 @@ pub(crate) fn measure(pace: Pace) -> anyhow::Result<Vec<Row>> {
     let mut rows = Vec::new();
     let mut smallest = None;
     for targets in &SIZES[..pace.pick(SIZES.len(), 2)] {
-        let (claim_us, commit_us) = cost(*targets, pace.pick(400, 100))?;
+        let (claim_us, commit_us) = cost(*targets, DUE_AT_ONCE, pace.pick(400, 100))?;
         let each_us = claim_us + commit_us;
         let base_us = *smallest.get_or_insert(each_us);
         print::progress(&format!("{} targets: {each_us:.1} µs", grouped(*targets as f64)));
@@ -43,8 +43,9 @@ pub(crate) fn measure(pace: Pace) -> anyhow::Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Microseconds per target of claiming and of committing with a later due time, at the median.
-fn cost(targets: u64, rounds: u64) -> anyhow::Result<(f64, f64)> {
+/// Microseconds per target of claiming and of committing with a later due time, at the median, when so many are due and
+/// taken at once.
+pub(crate) fn cost(targets: u64, at_once: u32, rounds: u64) -> anyhow::Result<(f64, f64)> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("bench.db");
     runtime()?.block_on(async {
@@ -52,19 +53,19 @@ fn cost(targets: u64, rounds: u64) -> anyhow::Result<(f64, f64)> {
         store.reconcile_roots(SOURCE, &[wanted("0".into(), START)], START).await?;
         anyhow::Ok(())
     })?;
-    multiply(&path, targets)?;
+    multiply(&path, targets, at_once)?;
     let store = SqliteStore::open(&path, OpenOptions::default())?;
-    runtime()?.block_on(turn(&store, targets, rounds))
+    runtime()?.block_on(turn(&store, targets, at_once, rounds))
 }
 
 /// Copies the only target, so many due in every second, one second after another. In SQL: making a million one by
 /// one would take longer than the measurement.
-fn multiply(path: &Path, targets: u64) -> anyhow::Result<()> {
+fn multiply(path: &Path, targets: u64, at_once: u32) -> anyhow::Result<()> {
     let conn = Connection::open(path)?;
     let columns = columns(&conn)?;
     let copied = |name: &String| match name.as_str() {
         "key" => "n".to_owned(),
-        "due_us" | "wake_us" => format!("{name} + n / {DUE_AT_ONCE} * 1000000"),
+        "due_us" | "wake_us" => format!("{name} + n / {at_once} * 1000000"),
         _ => name.clone(),
     };
     let values: Vec<String> = columns.iter().map(copied).collect();
@@ -87,16 +88,16 @@ fn columns(conn: &Connection) -> anyhow::Result<Vec<String>> {
 }
 
 /// Claims what is due second by second and puts it behind everything else.
-async fn turn(store: &SqliteStore, targets: u64, rounds: u64) -> anyhow::Result<(f64, f64)> {
-    let cycle = Span::secs((targets / u64::from(DUE_AT_ONCE)) as i64);
-    let per_target_us = |since: Instant| since.elapsed().as_secs_f64() * 1e6 / f64::from(DUE_AT_ONCE);
+async fn turn(store: &SqliteStore, targets: u64, at_once: u32, rounds: u64) -> anyhow::Result<(f64, f64)> {
+    let cycle = Span::secs((targets / u64::from(at_once)) as i64);
+    let per_target_us = |since: Instant| since.elapsed().as_secs_f64() * 1e6 / f64::from(at_once);
     let (mut claims_us, mut commits_us) = (Vec::new(), Vec::new());
     for round in 0..rounds {
         let now = START + Span::secs(round as i64);
         let began = Instant::now();
-        let claims = store.claim(claim_request(now, DUE_AT_ONCE)).await?;
+        let claims = store.claim(claim_request(now, at_once)).await?;
         claims_us.push(per_target_us(began));
-        anyhow::ensure!(claims.len() == DUE_AT_ONCE as usize, "{} were due, not {DUE_AT_ONCE}", claims.len());
+        anyhow::ensure!(claims.len() == at_once as usize, "{} were due, not {at_once}", claims.len());
         let polls = claims.iter().map(|claim| unchanged(claim, now, now + cycle).into()).collect();
         let began = Instant::now();
         store.commit(polls).await?;

@@ -4,11 +4,13 @@
 //!
 //! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
 //! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
-//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`] and [`racing`] measure.
+//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`racing`] and [`mod@fpv`]
+//!   measure.
 
 mod args;
 mod claim;
 mod floor;
+mod fpv;
 mod group_commit;
 mod lateness;
 mod machine;
@@ -60,7 +62,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
     let pace = args.pace();
     let mut table = Table::default();
     type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
-    let measures: [(What, &str, Measure); 7] = [
+    let measures: [(What, &str, Measure); 8] = [
         (What::Lateness, "lateness", lateness::measure),
         (What::Throughput, "polls per second", throughput::measure),
         (What::Commit, "group commit", group_commit::measure),
@@ -68,6 +70,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
         (What::Memory, "a million targets", million::measure),
         (What::News, "change to event", news::measure),
         (What::Racing, "racing", racing::measure),
+        (What::Fpv, "drone racing", fpv::measure),
     ];
     for (what, name, run) in measures {
         if args.what == What::All || args.what == what {

@@ -67,7 +67,7 @@ pub struct GlobalArgs {
 pub enum Command {
     /// Watch, until told to stop (SIGTERM or Ctrl-C)
     Run(RunArgs),
-    /// Watch a simulated racing day at many times the speed of life; needs no configuration
+    /// Watch simulated upstreams at many times the speed of life; needs no configuration
     #[command(after_help = DEMO_HELP)]
     Demo(DemoArgs),
     /// Poll what is due once, then exit; for cron and other schedulers

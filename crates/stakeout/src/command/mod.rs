@@ -48,7 +48,8 @@ pub(crate) fn at_once(cli: &Cli) -> Option<Result<ExitCode>> {
 /// Does what is about a configuration and its store.
 pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
     if let Command::Demo(args) = cli.command {
-        logging::start(&cli.global, &LogConfig::default(), QUIET)?;
+        // That polls fail is part of the show, and would tear its picture.
+        logging::start(&cli.global, &LogConfig::default(), "error")?;
         return demo::run(DemoArgs { speed: args.speed, listen: args.listen, data: args.data }).await;
     }
     let place = Place::find(&cli.global)?;

@@ -6,6 +6,9 @@ use stakeout_core::{Event, Fingerprint, Time};
 use stakeout_engine::Clock;
 use stakeout_store::{EventFilter, Result, Store, TargetFilter, TargetRow};
 
+use super::drones::Drones;
+use super::{DRONES, HORSES};
+
 /// Targets looked at for a picture.
 const TARGETS: u32 = 2_000;
 /// Events read for a picture.
@@ -37,6 +40,8 @@ pub(super) struct Picture {
     pub(super) missed: u64,
     pub(super) events: u64,
     pub(super) history: u64,
+    /// The drone racing event, once it is known.
+    pub(super) drones: Option<Drones>,
 }
 
 pub(super) struct Feed {
@@ -58,7 +63,8 @@ impl Feed {
         let rows = self.store.targets(&filter).await?;
         let stats = self.store.stats().await?;
         let runs = || rows.iter().filter_map(|row| row.state.run.as_ref());
-        let races: Vec<&TargetRow> = rows.iter().filter(|row| row.spec.role == "race").collect();
+        let races: Vec<&TargetRow> =
+            rows.iter().filter(|row| row.source == HORSES && row.spec.role == "race").collect();
         let waiting = races.iter().filter(|row| row.poll_no == 0).count();
         let over = races.iter().filter(|row| row.schedule.due.is_none() && row.poll_no > 0).count();
         Ok(Picture {
@@ -72,6 +78,7 @@ impl Feed {
             missed: runs().map(|run| run.missed).sum(),
             events: stats.events,
             history: stats.history,
+            drones: Drones::look(&*self.store, DRONES, now).await?,
         })
     }
 

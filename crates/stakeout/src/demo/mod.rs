@@ -1,5 +1,6 @@
-//! `stakeout demo`: a simulated upstream, the real engine and a live picture of both, with nothing to configure.
+//! `stakeout demo`: simulated upstreams, the real engine and a live picture of both, with nothing to configure.
 
+mod drones;
 mod feed;
 mod screen;
 
@@ -15,7 +16,8 @@ use stakeout_core::Source;
 use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Clock, Engine, EngineConfig};
 use stakeout_server::{Server, ServerConfig, ServerError};
-use stakeout_sim::nztab;
+use stakeout_sim::{fpv, nztab};
+use stakeout_sources::fpv::{FpvConfig, FpvSource};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::Store;
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
@@ -28,6 +30,10 @@ use crate::output;
 
 /// How often the picture is drawn anew.
 const FRAME: Duration = Duration::from_millis(500);
+
+/// The names of the sources.
+const HORSES: &str = "nz";
+const DRONES: &str = "track";
 
 /// How to run the demo.
 #[derive(Clone, Debug)]
@@ -44,14 +50,17 @@ pub struct DemoArgs {
 pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let clock = Clock::scaled(args.speed);
-    let upstream = Arc::new(nztab::demo(clock.now()));
-    let time = clock.clone();
-    let server = nztab::serve(Arc::clone(&upstream), move || time.now());
+    let time = || {
+        let clock = clock.clone();
+        move || clock.now()
+    };
+    let horses = nztab::serve(Arc::new(nztab::demo(clock.now())), time());
+    let drones = fpv::serve(Arc::new(fpv::demo(clock.now())), time());
     let place = Place::new(args.data)?;
     let store = Arc::new(SqliteStore::open(place.directory.join("demo.db"), OpenOptions::default())?);
-    let source = source(&server.url(""))?;
+    let sources = vec![racing(&horses.url(""))?, trackside(&drones.url(""))?];
     let fetch = Arc::new(HttpFetch::new()?);
-    let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, vec![source], fetch);
+    let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, sources, fetch);
     config.clock = clock.clone();
     config.node = "demo".to_owned();
     let dashboard = dashboard(args.listen, Arc::clone(&store) as Arc<dyn Store>).await?;
@@ -59,9 +68,10 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
 
     let mut screen = Screen::new(std::io::stdout().is_terminal());
     screen.say(&format!(
-        "A simulated racing day at {}× speed: NZTAB's API is played by {} and polled as the real one would be.",
+        "A simulated day at {}× speed: NZTAB's API is played by {}, an FPVTrackside by {}, both polled as the real ones would be.",
         args.speed,
-        server.url("/"),
+        horses.url("/"),
+        drones.url("/"),
     ));
     screen.say(&format!(
         "The database is {}. Ctrl-C ends the demo.",
@@ -112,8 +122,13 @@ async fn dashboard(listen: Option<Listen>, store: Arc<dyn Store>) -> Result<Opti
     }
 }
 
+/// The drone racing source, pointed at the simulated upstream.
+fn trackside(url: &str) -> Result<Arc<dyn Source>> {
+    Ok(Arc::new(FpvSource::new(DRONES, &FpvConfig::at(url))?))
+}
+
 /// The racing source, pointed at the simulated upstream.
-fn source(base_url: &str) -> Result<Arc<dyn Source>> {
+fn racing(base_url: &str) -> Result<Arc<dyn Source>> {
     let config =
         RacingConfig { base_url: base_url.trim_end_matches('/').to_owned(), ..RacingConfig::default() };
     let identity = Identity {
@@ -121,7 +136,7 @@ fn source(base_url: &str) -> Result<Arc<dyn Source>> {
         partner: "Stakeout".to_owned(),
         partner_id: "demo".to_owned(),
     };
-    Ok(Arc::new(RacingSource::new("nz", &config, identity)?))
+    Ok(Arc::new(RacingSource::new(HORSES, &config, identity)?))
 }
 
 /// Where the demo keeps its database.

@@ -9,7 +9,7 @@ use super::feed::{Picture, Race};
 use crate::output::Table;
 
 /// Races shown.
-pub(super) const ROWS: usize = 16;
+pub(super) const ROWS: usize = 10;
 /// Events shown.
 const NEWS: usize = 10;
 /// Without a terminal, a summary every so many pictures.
@@ -38,7 +38,7 @@ impl Screen {
     pub(super) fn show(&mut self, picture: &Picture) -> io::Result<()> {
         self.pictures += 1;
         for event in &picture.news {
-            let line = told(event);
+            let line = told(event, picture);
             if !self.terminal {
                 write(&format!("{line}\n"))?;
             }
@@ -52,6 +52,9 @@ impl Screen {
         }
         if self.pictures % SUMMARY_EVERY == 1 {
             write(&format!("{}\n", summary(picture)))?;
+            if let Some(drones) = &picture.drones {
+                write(&format!("{}\n", drones.line()))?;
+            }
         }
         Ok(())
     }
@@ -69,6 +72,9 @@ impl Screen {
         lines.push(summary(picture));
         lines.push(String::new());
         lines.push(board(picture));
+        if let Some(drones) = &picture.drones {
+            lines.extend([String::new(), drones.line(), drones.board()]);
+        }
         lines.push(String::new());
         lines.push("Just told:".to_owned());
         lines.extend(self.news.iter().cloned());
@@ -125,7 +131,11 @@ fn clock(span: Span) -> String {
     if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
 }
 
-fn told(event: &Event) -> String {
+fn told(event: &Event, picture: &Picture) -> String {
+    if event.event_type.starts_with("fpv.") {
+        let words = picture.drones.as_ref().map(|drones| drones.told(event)).unwrap_or_default();
+        return line(event, &words);
+    }
     let record = &event.data["record"];
     let name = record["name"].as_str().or(event.data["now"]["name"].as_str()).unwrap_or(&event.subject_key);
     let changes = event.data["changes"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -147,9 +157,11 @@ fn told(event: &Event) -> String {
             )
         })
         .collect();
-    format!("{}  {:<25} {name}  {}", &event.at.to_string()[11..19], event.event_type, moved.join(", "))
-        .trim_end()
-        .to_owned()
+    line(event, &format!("{name}  {}", moved.join(", ")))
+}
+
+fn line(event: &Event, words: &str) -> String {
+    format!("{}  {:<25} {words}", &event.at.to_string()[11..19], event.event_type).trim_end().to_owned()
 }
 
 fn plain(value: &serde_json::Value) -> String {

@@ -1,4 +1,6 @@
 //! An FPV source through the real binary.
 
+mod docs;
+mod live;
 mod support;
 mod try_out;

@@ -1,0 +1,47 @@
+//! The queries that a page of the documentation shows.
+
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags};
+
+const DOCS: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs");
+
+/// Runs every query of the page on the database: each must work as it is and find something.
+pub(crate) fn run_all(page: &str, database: &Path) {
+    let conn = Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("open");
+    let blocks = blocks(page);
+    assert!(blocks.len() >= 4, "only {} queries", blocks.len());
+    for (place, sql) in blocks {
+        let mut statement =
+            conn.prepare(sql.trim().trim_end_matches(';')).unwrap_or_else(|e| panic!("{place}: {e}"));
+        assert_eq!(statement.parameter_count(), 0, "{place}: it should run as it is");
+        let rows = statement.query([]).and_then(|mut rows| {
+            let mut n = 0;
+            while rows.next()?.is_some() {
+                n += 1;
+            }
+            Ok(n)
+        });
+        let rows: u32 = rows.unwrap_or_else(|e| panic!("{place}: {e}"));
+        assert!(rows > 0, "{place} finds nothing in a day's data");
+    }
+}
+
+/// The SQL blocks of a page: where each is, and its text.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let text = std::fs::read_to_string(Path::new(DOCS).join(page)).expect("a page");
+    let mut blocks = Vec::new();
+    let mut inside: Option<String> = None;
+    for (line_no, line) in text.lines().enumerate() {
+        match (&mut inside, line.trim()) {
+            (None, "```sql") => inside = Some(String::new()),
+            (Some(_), "```") => {
+                let place = format!("{page}:{}", line_no + 1);
+                blocks.push((place, inside.take().expect("inside, because it matched")));
+            }
+            (Some(block), _) => *block += &format!("{line}\n"),
+            (None, _) => {}
+        }
+    }
+    blocks
+}
