@@ -62,7 +62,6 @@ pub(crate) fn unchanged(claim: &Claim, now: Time, due: Time) -> PollCommit {
         events: Vec::new(),
         sinks: Vec::new(),
         reconcile: None,
-        replans: Vec::new(),
         kv: Vec::new(),
         log: None,
         finished_run: None,

@@ -1,6 +1,6 @@
 //! What changed since the last good poll: a merge of two sorted lists, with doubt where an answer is too bad to be true.
 //!
-//! **Invariants:** records are removed only where the observation proves their absence; a mass removal counts only
+//! **Invariants:** records are removed only where the observation proves their absence, or their own time has passed; a mass removal counts only
 //! when a second answer agrees, whether there are events or not; a change of meaning is a new baseline and never an
 //! event. What went with a confirmed mass removal may come back untold ([`Memory::cleared`]).
 
@@ -19,11 +19,14 @@ pub struct DoubtPolicy {
     pub at_least: usize,
     /// Whether an empty first answer needs a second one to become the baseline.
     pub confirm_empty_baseline: bool,
+    /// Records without a group only accompany the others (a venue its slots): they are not counted, an answer with
+    /// nothing else is empty, and of those that went it is remembered until the next answer.
+    pub companions: bool,
 }
 
 impl Default for DoubtPolicy {
     fn default() -> DoubtPolicy {
-        DoubtPolicy { share: 0.5, at_least: 5, confirm_empty_baseline: false }
+        DoubtPolicy { share: 0.5, at_least: 5, confirm_empty_baseline: false, companions: false }
     }
 }
 
@@ -45,6 +48,16 @@ pub struct Memory {
     /// When a confirmed mass removal was answered: a record that went then may return without being told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleared: Option<Time>,
+    /// Whole answers believed since the baseline, itself included, where records accompany others; counted to two.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub answers: u8,
+    /// Companions that the last whole answer no longer had, in order: they have been absent only once.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<Fingerprint>,
+}
+
+fn is_zero(n: &u8) -> bool {
+    *n == 0
 }
 
 /// A doubted answer.
@@ -150,8 +163,8 @@ pub fn meaning(kinds: u64, target: &TargetSpec) -> u64 {
 /// Compares an observation with what the target held.
 pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let (items, duplicates) = sorted_items(observation);
-    let merged = merge(basis.snapshot, &items, &observation.coverage);
-    let complete = observation.coverage == Coverage::Complete;
+    let merged = merge(basis, &items, &observation.coverage);
+    let complete = observation.coverage.is_whole();
     let same_meaning = basis.memory.meaning == Some(basis.meaning) && !basis.memory.rebaseline;
 
     let mut memory = basis.memory.clone();
@@ -163,7 +176,8 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
             return Comparison { duplicates, ..Comparison::nothing(Verdict::Doubted, memory) };
         }
     }
-    let unsure = !same_meaning && complete && items.is_empty() && basis.policy.confirm_empty_baseline;
+    let empty = items.iter().all(|(entry, _)| !is_counted(basis, observation, entry));
+    let unsure = !same_meaning && complete && empty && basis.policy.confirm_empty_baseline;
     if unsure && !confirms_emptiness(basis) {
         let at = basis.memory.doubt.as_ref().map_or(basis.sent, |d| d.at);
         memory.doubt = Some(Doubt { at, kept: vec![] });
@@ -174,6 +188,10 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     }
     if complete {
         (memory.meaning, memory.rebaseline) = (Some(basis.meaning), false);
+        if basis.policy.companions {
+            memory.answers = if same_meaning { memory.answers.saturating_add(1).min(2) } else { 1 };
+            memory.left = companions_that_left(&merged.removed);
+        }
     }
 
     let differs = !(merged.added.is_empty() && merged.changed.is_empty() && merged.removed.is_empty());
@@ -219,7 +237,19 @@ struct Merged {
     kept: Vec<Entry>,
 }
 
-fn merge(old: &Snapshot, new: &[(Entry, Item)], coverage: &Coverage) -> Merged {
+/// Whether this entry is one of those that an answer is judged by.
+fn is_counted(basis: &Basis<'_>, observation: &Observation, entry: &Entry) -> bool {
+    // What a listing wants has no group and is all there is.
+    !basis.policy.companions || observation.targets.is_some() || entry.group != Fingerprint::default()
+}
+
+fn companions_that_left(removed: &[Entry]) -> Vec<Fingerprint> {
+    let alone = removed.iter().filter(|entry| entry.group == Fingerprint::default());
+    alone.map(|entry| entry.fingerprint).collect()
+}
+
+fn merge(basis: &Basis<'_>, new: &[(Entry, Item)], coverage: &Coverage) -> Merged {
+    let old = basis.snapshot;
     let mut merged = Merged {
         added: vec![],
         changed: vec![],
@@ -228,7 +258,9 @@ fn merge(old: &Snapshot, new: &[(Entry, Item)], coverage: &Coverage) -> Merged {
     };
     let mut old = old.entries().iter().peekable();
     let absent = |entry: &Entry, merged: &mut Merged| {
-        if coverage.proves_absence(entry.group) {
+        // What is over by itself needs no proof.
+        let over = *coverage != Coverage::None && entry.ends.is_some_and(|ends| ends <= basis.sent);
+        if over || coverage.proves_absence(entry.group) {
             merged.removed.push(*entry);
         } else {
             merged.kept.push(*entry);
@@ -257,7 +289,9 @@ enum Trust {
 
 fn doubt(basis: &Basis<'_>, observation: &Observation, removed: &[Entry]) -> Trust {
     let counts = |e: &&Entry| {
-        e.ends.is_none_or(|ends| ends > basis.sent) && !observation.reset_groups.contains(&e.group)
+        is_counted(basis, observation, e)
+            && e.ends.is_none_or(|ends| ends > basis.sent)
+            && !observation.reset_groups.contains(&e.group)
     };
     let held = basis.snapshot.entries().iter().filter(counts).count();
     let mass = |n: usize| n >= basis.policy.at_least && n as f64 > held as f64 * basis.policy.share;

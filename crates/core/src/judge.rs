@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
 
+use crate::compare::Memory;
 use crate::{Facts, FieldChange, Fingerprint, Record, Snapshot, Span, TargetSpec, Time, Value};
 
 /// What must have happened to an event's subject in the very commit that proposes it. Shared records are decided
@@ -17,6 +18,8 @@ pub enum Effect {
     Any,
     /// Nobody held it before, now somebody does.
     Appeared,
+    /// The same, and nobody held any other record of its group and parent before.
+    AppearedFirst,
     /// Its content is another than before.
     Changed,
     /// The last holder let go of it.
@@ -87,6 +90,9 @@ pub enum Gate {
     Open,
     /// The target held no record of the same group before.
     GroupWasEmpty,
+    /// The same, with proof: the record's parent was there without any, or it was absent from the last two whole
+    /// answers. Nor did another target hold one.
+    GroupWasZero,
 }
 
 /// Turns some changes of one kind into events of one type.
@@ -171,8 +177,20 @@ pub struct Judgement<'a> {
     pub facts: &'a Facts,
     /// What the target held before.
     pub before: &'a Snapshot,
+    /// What the comparison remembered before.
+    pub memory: &'a Memory,
     /// What changed.
     pub changes: &'a [Change<'a>],
+}
+
+impl Judgement<'_> {
+    /// Whether it is known that the record's parent had nothing to show: it was there, or it has been absent from two
+    /// whole answers. Absent once may be a page that shifted while it was read.
+    fn parent_was_seen_or_long_absent(&self, record: &Record) -> bool {
+        let Some(parent) = record.parent else { return true };
+        let absent_once = || self.memory.answers < 2 || self.memory.left.binary_search(&parent).is_ok();
+        self.before.get(parent).is_some() || !absent_once()
+    }
 }
 
 /// A proposed event; the engine gives it an id, the commit decides whether it comes about.
@@ -200,13 +218,13 @@ pub struct Draft {
 
 /// The drafts that the rules make of the changes, in rule order, then in the order of the changes.
 pub fn by_rules(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
-    let gated = rules.iter().any(|r| r.gate == Gate::GroupWasEmpty);
+    let gated = rules.iter().any(|r| r.gate != Gate::Open);
     let groups: BTreeSet<Fingerprint> =
         if gated { judgement.before.entries().iter().map(|e| e.group).collect() } else { BTreeSet::new() };
     let mut drafts = Vec::new();
     for rule in rules {
         for change in judgement.changes {
-            if change.kind_is(&rule.kind) && rule.applies(change, &groups) {
+            if change.kind_is(&rule.kind) && rule.applies(change, &groups, judgement) {
                 drafts.push(rule.draft(change, judgement));
             }
         }
@@ -215,11 +233,20 @@ pub fn by_rules(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
 }
 
 impl Rule {
-    fn applies(&self, change: &Change<'_>, groups_before: &BTreeSet<Fingerprint>) -> bool {
+    fn applies(
+        &self,
+        change: &Change<'_>,
+        groups_before: &BTreeSet<Fingerprint>,
+        judgement: &Judgement<'_>,
+    ) -> bool {
         let triggered = match (&self.on, change) {
-            (Trigger::Added, Change::Added(record)) => {
-                self.gate == Gate::Open || !groups_before.contains(&record.group)
-            }
+            (Trigger::Added, Change::Added(record)) => match self.gate {
+                Gate::Open => true,
+                Gate::GroupWasEmpty => !groups_before.contains(&record.group),
+                Gate::GroupWasZero => {
+                    !groups_before.contains(&record.group) && judgement.parent_was_seen_or_long_absent(record)
+                }
+            },
             (Trigger::Changed { fields }, Change::Changed { fields: moved, .. }) => {
                 !moved.is_empty() && (fields.is_empty() || moved.iter().any(|m| fields.contains(&m.field)))
             }
@@ -234,6 +261,7 @@ impl Rule {
     fn draft(&self, change: &Change<'_>, judgement: &Judgement<'_>) -> Draft {
         let (subject, key) = change.subject();
         let requires = match self.on {
+            Trigger::Added if self.gate == Gate::GroupWasZero => Effect::AppearedFirst,
             Trigger::Added => Effect::Appeared,
             Trigger::Changed { .. } => Effect::Changed,
             Trigger::Removed { .. } => Effect::Vanished,

@@ -11,13 +11,16 @@ use crate::{Fingerprint, Record, TargetSpec, Time, Value};
 pub enum Coverage {
     /// Everything the target stands for was seen: what is missing is gone.
     Complete,
+    /// Everything was looked at, but of these groups perhaps only a part was shown: whoever is missing from one of them
+    /// may still be there.
+    CompleteBut(Scope),
     /// Something was seen; absence is proof only within the scope.
     Partial(Scope),
     /// Nothing may be concluded from absence.
     None,
 }
 
-/// The groups that were seen whole in a partial observation.
+/// Some groups of an observation: those seen whole in a partial one, those not seen whole in a complete one.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Scope(pub BTreeSet<Fingerprint>);
 
@@ -26,16 +29,22 @@ impl Coverage {
     pub fn proves_absence(&self, group: Fingerprint) -> bool {
         match self {
             Coverage::Complete => true,
+            Coverage::CompleteBut(scope) => !scope.0.contains(&group),
             Coverage::Partial(scope) => scope.0.contains(&group),
             Coverage::None => false,
         }
+    }
+
+    /// Whether every group was looked at: only such an answer can be a baseline or prove what was served.
+    pub fn is_whole(&self) -> bool {
+        matches!(self, Coverage::Complete | Coverage::CompleteBut(_))
     }
 
     /// The word stored and shown.
     pub fn name(&self) -> &'static str {
         match self {
             Coverage::Complete => "complete",
-            Coverage::Partial(_) => "partial",
+            Coverage::CompleteBut(_) | Coverage::Partial(_) => "partial",
             Coverage::None => "none",
         }
     }

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
+use serde::{Serialize, Serializer};
+
 use crate::{ContentHash, ContentHasher, Fingerprint, Time, Value};
 
 /// What a field holds; decides the column of the kind's SQL view.
@@ -31,17 +33,25 @@ pub struct Field {
     pub ty: FieldType,
     /// Whether a difference in it is a change. Untracked fields are stored along, never compared.
     pub tracked: bool,
+    /// Whether it follows from other records (an order, a rank): no answer says it, so polls leave it as it is.
+    pub derived: bool,
 }
 
 impl Field {
     /// A tracked field.
     pub fn new(name: &str, ty: FieldType) -> Field {
-        Field { name: name.to_owned(), ty, tracked: true }
+        Field { name: name.to_owned(), ty, tracked: true, derived: false }
     }
 
     /// The same field, stored but not compared.
     pub fn untracked(mut self) -> Field {
         self.tracked = false;
+        self
+    }
+
+    /// The same field, known from other records only.
+    pub fn derived(mut self) -> Field {
+        self.derived = true;
         self
     }
 }
@@ -71,6 +81,45 @@ pub struct Kind {
     /// Whether several targets see different parts of such a record: then a null says nothing, and what another
     /// target knows stays.
     pub merges: bool,
+    /// What is shown of it besides the records that somebody holds.
+    pub views: Vec<KindView>,
+}
+
+/// One more SQL view about a kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KindView {
+    /// Its name and, with the source kind as prefix, its full one: `drop_events`.
+    pub name: String,
+    /// What it shows.
+    pub shows: Shows,
+}
+
+/// What a [`KindView`] shows.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Shows {
+    /// All records, also those that are gone, with their `state`: `open`, `closed` (taken away) or `passed` (its own
+    /// time was over).
+    Life,
+    /// The events of one type about such records.
+    Events {
+        /// The type: `tables.drop`.
+        event_type: String,
+        /// What the column with the target's key is called.
+        target: String,
+        /// What the column with the record's fingerprint is called.
+        subject: String,
+        /// Columns taken from the top of the event's data.
+        fields: Vec<Field>,
+    },
+    /// The targets of one role, with the fingerprints of what they hold.
+    Targets {
+        /// The role: `bucket`.
+        role: String,
+        /// What the column with the target's key is called.
+        target: String,
+        /// What a held record is called in the columns' names: `slot` makes `prev_slot_ids_json`.
+        member: String,
+    },
 }
 
 impl Kind {
@@ -159,16 +208,19 @@ impl Record {
         self
     }
 
-    /// This record as it is to be stored: where the kind merges, nulls are filled from what is known.
+    /// This record as it is to be stored: where the kind merges, nulls are filled from what is known, and derived
+    /// fields always are. Borrowed when there was nothing to fill.
     pub fn merged_with(&self, old: Option<&serde_json::Map<String, serde_json::Value>>) -> Cow<'_, Record> {
-        let (true, Some(old)) = (self.kind.merges, old) else { return Cow::Borrowed(self) };
-        let mut record = self.clone();
-        for (field, value) in self.kind.fields.iter().zip(&mut record.values) {
-            if let (true, Some(known)) = (value.is_null(), old.get(&field.name)) {
-                *value = Value::from_json(known);
+        let mut record = Cow::Borrowed(self);
+        let Some(old) = old else { return record };
+        for (i, (field, value)) in self.kind.fields.iter().zip(&self.values).enumerate() {
+            let keeps = self.kind.merges || field.derived;
+            let known = || old.get(&field.name).filter(|known| !known.is_null());
+            if let (true, Some(known)) = (keeps && value.is_null(), known()) {
+                record.to_mut().values[i] = Value::from_json(known);
             }
         }
-        Cow::Owned(record)
+        record
     }
 
     /// The hash of the tracked fields, of where the record belongs, and of the upstream's own history points.
@@ -184,7 +236,7 @@ impl Record {
         // Where it belongs is part of what it is.
         hasher.value(&Value::from(self.ends));
         for print in [Some(self.group), self.parent] {
-            hasher.text(&print.map(|print| print.to_string()).unwrap_or_default());
+            hasher.print(print);
         }
         for point in &self.points {
             hasher.text(&point.stream);
@@ -204,6 +256,21 @@ impl Record {
         let named = self.kind.fields.iter().zip(&self.values);
         named.map(|(field, value)| (field.name.clone(), value.to_json())).collect()
     }
+
+    /// The text of [`body`](Record::body), without making one.
+    pub fn body_text(&self) -> String {
+        struct Named<'a>(Vec<(&'a str, &'a Value)>);
+        impl Serialize for Named<'_> {
+            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+                s.collect_map(self.0.iter().copied())
+            }
+        }
+        let fields = self.kind.fields.iter().map(|field| field.name.as_str());
+        let mut named: Vec<(&str, &Value)> = fields.zip(&self.values).collect();
+        // As in any JSON object of ours.
+        named.sort_by_key(|(name, _)| *name);
+        serde_json::to_string(&Named(named)).expect("text, because names are text and values are JSON")
+    }
 }
 
 #[cfg(test)]
@@ -222,6 +289,7 @@ mod tests {
             ],
             streams: vec![],
             merges: false,
+            views: vec![],
         })
     }
 
@@ -232,8 +300,21 @@ mod tests {
         let seen = Record::new(&merging, &["a"], vec![Value::Null, "y".into(), Value::Null]);
         let merged = seen.merged_with(Some(&known));
         assert_eq!((merged.get("price"), merged.get("name")), (Some(&Value::Int(5)), Some(&"y".into())));
+        let body = serde_json::Value::Object(merged.body());
+        assert_eq!(merged.body_text(), body.to_string(), "written as it is");
         let plain = Record::new(&kind(), &["a"], vec![Value::Null, "y".into(), Value::Null]);
         assert_eq!(plain.merged_with(Some(&known)).get("price"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn a_derived_field_survives_every_poll() {
+        let mut ranked = (*kind()).clone();
+        ranked.fields.push(Field::new("rank", FieldType::Int).derived());
+        let ranked = Arc::new(ranked);
+        let known = Record::new(&ranked, &["a"], vec![Value::Int(5), "x".into(), Value::Null, Value::Int(3)]);
+        let seen = Record::new(&ranked, &["a"], vec![Value::Null, "x".into(), Value::Null, Value::Null]);
+        let merged = seen.merged_with(Some(&known.body())).into_owned();
+        assert_eq!((merged.get("rank"), merged.get("price")), (Some(&Value::Int(3)), Some(&Value::Null)));
     }
 
     #[test]

@@ -41,7 +41,8 @@ pub struct DamagedSnapshot {
     pub found: usize,
 }
 
-const ENTRY_BYTES: usize = 56;
+/// The bytes of one stored entry: fingerprint, group, content and end.
+pub const ENTRY_BYTES: usize = 56;
 
 impl Snapshot {
     /// Sorts the entries; of two with one fingerprint the later wins.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::compare::DoubtPolicy;
-use crate::derive::{DeriveEvery, Derived, Holdings};
+use crate::derive::{Derived, Derives, Holdings};
 use crate::judge::{Draft, Judgement};
 use crate::{Facts, Failure, Kind, Observation, Plan, Rule, Span, TargetSpec, Time};
 
@@ -168,6 +168,21 @@ impl Limits {
     }
 }
 
+/// How a source's due targets are looked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Looks {
+    /// The longest time between two looks, however quiet everything is.
+    pub every: Span,
+    /// The most targets taken per look; a look that finds as many is followed by another at once.
+    pub most: u32,
+}
+
+impl Default for Looks {
+    fn default() -> Looks {
+        Looks { every: Span::secs(1), most: 500 }
+    }
+}
+
 /// What normalisation may know besides the answers.
 #[derive(Clone, Debug)]
 pub struct PollContext<'a> {
@@ -204,6 +219,16 @@ pub trait Source: Send + Sync + 'static {
         DoubtPolicy::default()
     }
 
+    /// Whether this failure concerns everybody who asks: then nothing more is asked until a rare probe succeeds.
+    fn is_refused(&self, _failure: &Failure) -> bool {
+        false
+    }
+
+    /// What a user should know about the configuration, by the answers of one look: what a budget buys, say.
+    fn outlook(&self, _exchanges: &[Exchange]) -> Vec<String> {
+        Vec::new()
+    }
+
     /// The targets that exist by configuration; all others come from listings.
     fn roots(&self, now: Time) -> Vec<TargetSpec>;
 
@@ -228,14 +253,30 @@ pub trait Source: Send + Sync + 'static {
     /// How often to look at this target, as things stand.
     fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan;
 
-    /// How often to look at everything the source holds, besides after changes; `None` when nothing follows from it.
-    fn derives(&self) -> Option<DeriveEvery> {
+    /// How due targets are looked for.
+    fn looks(&self) -> Looks {
+        Looks::default()
+    }
+
+    /// The key of another target that this poll makes due at once: a hint, which costs nothing when it is wrong.
+    fn due_now(&self, _target: &TargetSpec, _before: &Facts, _now: &Facts) -> Option<String> {
+        None
+    }
+
+    /// When to look at everything the source holds; `None` when nothing follows from it.
+    fn derives(&self) -> Option<Derives> {
         None
     }
 
     /// What follows from everything the source holds.
     fn derive(&self, _holdings: &Holdings<'_>) -> Derived {
         Derived::default()
+    }
+
+    /// How the names of settings begin that may also be given without the source's name: then they hold for every
+    /// source that knows them, unless it has its own.
+    fn open_settings(&self) -> Option<&str> {
+        None
     }
 
     /// This source with live settings applied over its configuration, or why one of them is refused. The names are

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 
 /// A field's value. Build numbers with [`Value::number`] so that they are canonical from the start.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
     /// Unknown, missing or null.
@@ -79,6 +79,14 @@ impl Value {
         }
     }
 
+    /// Whether this is what the JSON says: the same as comparing with [`Value::from_json`] of it, without making one.
+    pub fn is_json(&self, json: &serde_json::Value) -> bool {
+        match (self, json) {
+            (Value::Text(text), serde_json::Value::String(other)) => text == other,
+            _ => *self == Value::from_json(json),
+        }
+    }
+
     /// The number this value is, if it is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {
@@ -107,6 +115,25 @@ impl Value {
             Value::Int(i) => Some(Value::Int(*i)),
             Value::Float(x) => Some(Value::number(*x)),
             _ => None,
+        }
+    }
+}
+
+/// The JSON of [`Value::to_json`], without making one.
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Value::Null => s.serialize_unit(),
+            Value::Bool(b) => s.serialize_bool(*b),
+            Value::Int(i) => s.serialize_i64(*i),
+            Value::Float(x) => match Value::number(*x) {
+                Value::Int(i) => s.serialize_i64(i),
+                Value::Float(x) => s.serialize_f64(x),
+                _ => s.serialize_unit(),
+            },
+            Value::Text(text) => s.serialize_str(text),
+            Value::List(items) => s.collect_seq(items),
+            Value::Map(map) => s.collect_map(map),
         }
     }
 }
@@ -180,6 +207,18 @@ mod tests {
         assert_eq!(parse("-0.0"), Value::Int(0));
         assert_ne!(parse("1.01"), Value::Int(1));
         assert_eq!(Value::Float(2.0), Value::Int(2));
+        assert!(
+            parse("1.0").is_json(&serde_json::json!(1)) && Value::text("a").is_json(&serde_json::json!("a"))
+        );
+        assert!(!Value::text("1").is_json(&serde_json::json!(1)));
         assert_eq!(parse("18446744073709551615").as_f64(), Some(18446744073709551615.0));
+    }
+
+    #[test]
+    fn values_are_written_as_their_json() {
+        let odd = [Value::Float(2.0), Value::Float(-0.0), Value::Float(f64::NAN), Value::Float(1e300)];
+        let list = Value::List(odd.into_iter().chain([Value::Null, "a\"b".into(), true.into()]).collect());
+        let map = Value::Map(BTreeMap::from([("b".to_owned(), list), ("a".to_owned(), Value::Int(1))]));
+        assert_eq!(serde_json::to_string(&map).expect("text"), map.to_json().to_string());
     }
 }

@@ -1,12 +1,13 @@
 //! The claimer: takes targets that are due soon from the store and hands them to the dispatcher.
 //!
 //! It looks when the store says the next target can be claimed, when somebody says that something changed, and at
-//! least every [`LOOK_EVERY`]: hints are hints, looking is the truth.
+//! least as often as the sources say ([`stakeout_core::Looks`]): hints are hints, looking is the truth.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use stakeout_core::{Span, Time};
+use stakeout_core::{Looks, Span, Time};
 use stakeout_store::ClaimRequest;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -15,26 +16,64 @@ use tracing::warn;
 use crate::dispatch::{MAX_HELD, Message};
 use crate::shared::Shared;
 
-/// The longest time between two looks.
-const LOOK_EVERY: Span = Span::secs(1);
-/// The shortest: what comes within reach is still two seconds away, and a held row comes within reach before it can be
-/// taken.
+/// The shortest time between two looks: what comes within reach is still two seconds away, and a held row comes within
+/// reach before it can be taken.
 const SHORTEST_WAIT: Span = Span::ms(50);
-/// The most targets taken at once.
-const BATCH: u32 = 500;
+
+/// How due targets were looked for since the start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LookCount {
+    /// Looks.
+    pub looks: u64,
+    /// Targets taken.
+    pub taken: u64,
+    /// The most that one look took.
+    pub most: u64,
+}
+
+/// Counts looks.
+#[derive(Default)]
+pub(crate) struct LooksMade {
+    looks: AtomicU64,
+    taken: AtomicU64,
+    most: AtomicU64,
+}
+
+impl LooksMade {
+    fn add(&self, taken: usize) {
+        self.looks.fetch_add(1, Ordering::Relaxed);
+        self.taken.fetch_add(taken as u64, Ordering::Relaxed);
+        self.most.fetch_max(taken as u64, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count(&self) -> LookCount {
+        LookCount {
+            looks: self.looks.load(Ordering::Relaxed),
+            taken: self.taken.load(Ordering::Relaxed),
+            most: self.most.load(Ordering::Relaxed),
+        }
+    }
+}
 
 pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, stop: CancellationToken) {
     let sources = shared.source_names();
     while !stop.is_cancelled() {
-        let (found, now) = look(&shared, &sources).await;
-        let full = found.len() as u32 >= BATCH;
-        // Only a look that found nothing more proves that everything due is in the dispatcher's hands.
-        let looked = if full { Time(i64::MIN) } else { now };
-        if dispatcher.send(Message::Claimed(found, looked)).await.is_err() {
-            return;
+        let mut full = false;
+        let now = shared.clock.now();
+        for (most, sources) in by_most(&shared) {
+            let found = look(&shared, &sources, most).await;
+            full |= found.len() as u32 >= most;
+            if !found.is_empty() && dispatcher.send(Message::Claimed(found, Time(i64::MIN))).await.is_err() {
+                return;
+            }
         }
+        // A full look is followed by another at once. Only one that found nothing more proves that everything due is
+        // in the dispatcher's hands.
         if full {
             continue;
+        }
+        if dispatcher.send(Message::Claimed(Vec::new(), now)).await.is_err() {
+            return;
         }
         let next = next_look(&shared, &sources).await;
         shared.next_look_us.store(next.us(), Ordering::Relaxed);
@@ -47,35 +86,49 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, 
     }
 }
 
-async fn look(shared: &Shared, sources: &[String]) -> (Vec<stakeout_store::Claim>, Time) {
+/// The sources by how many of their targets are taken at once; most of them are looked at together.
+fn by_most(shared: &Shared) -> BTreeMap<u32, Vec<String>> {
+    let mut groups: BTreeMap<u32, Vec<String>> = BTreeMap::new();
+    for (name, lane) in &shared.lanes {
+        let most = lane.source().looks().most.clamp(1, MAX_HELD as u32);
+        groups.entry(most).or_default().push(name.clone());
+    }
+    groups
+}
+
+async fn look(shared: &Shared, sources: &[String], most: u32) -> Vec<stakeout_store::Claim> {
     let _busy = shared.clock.busy();
-    let now = shared.clock.now();
     let request = ClaimRequest {
         node: shared.node.clone(),
         sources: sources.to_vec(),
-        now,
+        now: shared.clock.now(),
         ahead: shared.ahead,
         lease: shared.lease,
-        limit: BATCH.min(MAX_HELD as u32),
+        limit: most,
     };
     match shared.store.claim(request).await {
-        Ok(claims) => (claims, now),
+        Ok(claims) => {
+            shared.looks.add(claims.len());
+            claims
+        }
         Err(error) => {
             warn!(%error, "looking for due targets failed");
             shared.store_failed(&error);
-            (Vec::new(), now)
+            Vec::new()
         }
     }
 }
 
-/// When the next target comes within reach. In virtual time there is no need to look in between: every change
-/// announces itself, and an idle night should cost nothing.
+/// When the next target comes within reach. In virtual time there is no need to look in between, unless a source says
+/// so: every change announces itself, and an idle night should cost nothing.
 async fn next_look(shared: &Shared, sources: &[String]) -> Time {
     let _busy = shared.clock.busy();
     let now = shared.clock.now();
-    let latest = if shared.clock.is_virtual() { now + Span::hours(1) } else { now + LOOK_EVERY };
+    let every = shared.lanes.values().map(|lane| lane.source().looks().every).min().unwrap_or_default();
+    let quiet = shared.clock.is_virtual() && every >= Looks::default().every;
+    let latest = now + if quiet { Span::hours(1) } else { every };
     match shared.store.next_wake(sources).await {
-        Ok(Some(wake)) => (wake - shared.ahead).clamp(now + SHORTEST_WAIT, latest),
+        Ok(Some(wake)) => (wake - shared.ahead).max(now + SHORTEST_WAIT).min(latest),
         Ok(None) => latest,
         Err(error) => {
             shared.store_failed(&error);

@@ -6,15 +6,17 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::Value as Json;
-use stakeout_core::{Source, Span, Time};
-use stakeout_store::TargetId;
+use stakeout_core::{SettingRefused, Source, Span, Time};
+use stakeout_store::{KvRow, TargetId};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use crate::claimer::LookCount;
 use crate::clock::Clock;
 use crate::dispatch::Message;
 use crate::engine::EngineError;
 use crate::lane::Lane;
 use crate::replan;
+use crate::settings::{Scope, is_open, settings_of, with_possible};
 use crate::shared::Shared;
 use crate::stats::PassReport;
 use crate::vitals::{SourceVitals, Vitals};
@@ -55,11 +57,35 @@ impl Control {
     pub async fn set_setting(&self, key: &str, value: Option<Json>) -> Result<(), EngineError> {
         let _busy = self.shared.clock.busy();
         let _one_at_a_time = self.shared.settings.lock().await;
-        let (source, lane, configured) = self.try_setting(key, value.as_ref()).await?;
+        let (lanes, stored) = self.try_setting(key, value.as_ref()).await?;
         self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
-        lane.reconfigure(configured);
-        let moved = replan::source(&self.shared, source, None).await?;
+        let mut moved = Vec::new();
+        for lane in lanes {
+            let settings = settings_of(&**lane.filed(), &stored);
+            lane.reconfigure(with_possible(lane.filed(), &settings), settings);
+            moved.extend(replan::source(&self.shared, lane.filed().name(), None).await?);
+        }
         self.changed(moved).await
+    }
+
+    /// The sources that a setting is meant for, and its name there.
+    fn meant<'s, 'k>(&'s self, key: &'k str) -> Result<(Vec<&'s Lane>, &'k str), EngineError> {
+        let lanes = &self.shared.lanes;
+        let (meant, name): (Vec<&Lane>, &str) = match Scope::of(key) {
+            Some(Scope::One(source, name)) => (lanes.get(source).into_iter().collect(), name),
+            Some(Scope::Open(name)) => {
+                (lanes.values().filter(|lane| is_open(&**lane.filed(), name)).collect(), name)
+            }
+            None => (Vec::new(), key),
+        };
+        if meant.is_empty() {
+            let mut known: Vec<String> = lanes.keys().map(|name| format!("source.{name}.…")).collect();
+            let open = |lane: &Lane| lane.filed().open_settings().map(|prefix| format!("{prefix}…"));
+            known.extend(lanes.values().filter_map(open));
+            known.dedup();
+            return Err(EngineError::UnknownSetting { key: key.to_owned(), known });
+        }
+        Ok((meant, name))
     }
 
     /// Computes the due times of all targets anew and lets go of those that moved.
@@ -90,13 +116,18 @@ impl Control {
         self.shared.newest.subscribe()
     }
 
+    /// How due targets were looked for since the start.
+    pub fn looks(&self) -> LookCount {
+        self.shared.looks.count()
+    }
+
     /// How many polls were committed since the start, failed ones included, as it grows.
     pub fn polled(&self) -> watch::Receiver<u64> {
         self.shared.polled.subscribe()
     }
 
-    /// Names of published values that changed: namespace and key.
-    pub fn published(&self) -> broadcast::Receiver<(String, String)> {
+    /// Published values, as they change. Whoever reads too slowly loses the oldest and is told so.
+    pub fn published(&self) -> broadcast::Receiver<KvRow> {
         self.shared.published.subscribe()
     }
 
@@ -152,25 +183,20 @@ impl Control {
         self.changed(moved).await
     }
 
-    /// The lane a setting belongs to, and its source with the setting applied.
+    /// The sources that a setting is meant for, and all settings with this one.
     async fn try_setting(
         &self,
         key: &str,
         value: Option<&Json>,
-    ) -> Result<(&str, &Lane, Arc<dyn Source>), EngineError> {
-        let unknown = || EngineError::UnknownSetting {
-            key: key.to_owned(),
-            known: self.shared.source_names().iter().map(|name| format!("source.{name}.…")).collect(),
-        };
-        let (source, name) =
-            key.strip_prefix("source.").and_then(|rest| rest.split_once('.')).ok_or_else(unknown)?;
-        let (source, lane) = self.shared.lanes.get_key_value(source).ok_or_else(unknown)?;
-        let mut settings = self.settings_of(source).await?;
-        match value {
-            Some(value) => settings.insert(name.to_owned(), value.clone()),
-            None => settings.remove(name),
-        };
-        Ok((source, lane, lane.configured(&settings)?))
+    ) -> Result<(Vec<&Lane>, Vec<(String, Json)>), EngineError> {
+        let (lanes, name) = self.meant(key)?;
+        let mut stored = self.shared.store.settings().await?;
+        stored.retain(|(known, _)| known != key);
+        stored.extend(value.map(|value| (key.to_owned(), value.clone())));
+        if let Some(value) = value {
+            lanes.iter().try_for_each(|lane| check(&**lane.filed(), &stored, name, value))?;
+        }
+        Ok((lanes, stored))
     }
 
     async fn find(&self, source: &str, key: &str) -> Result<TargetId, EngineError> {
@@ -184,16 +210,18 @@ impl Control {
         }
         self.dispatcher.send(Message::Changed(targets)).await.map_err(|_| EngineError::Stopped)
     }
-
-    async fn settings_of(&self, source: &str) -> Result<BTreeMap<String, Json>, EngineError> {
-        Ok(settings_of(source, self.shared.store.settings().await?))
-    }
 }
 
-/// The live settings of one source, by their names without the prefix.
-pub(crate) fn settings_of(source: &str, all: Vec<(String, Json)>) -> BTreeMap<String, Json> {
-    let prefix = format!("source.{source}.");
-    all.into_iter()
-        .filter_map(|(key, value)| key.strip_prefix(&prefix).map(|name| (name.to_owned(), value)))
-        .collect()
+/// Whether a new value can be, by itself and with the others. That an older one cannot be is not its fault.
+fn check(
+    filed: &dyn Source,
+    stored: &[(String, Json)],
+    name: &str,
+    value: &Json,
+) -> Result<(), SettingRefused> {
+    filed.configured(&BTreeMap::from([(name.to_owned(), value.clone())]))?;
+    let mut settings = settings_of(filed, stored);
+    let together = filed.configured(&settings).map(|_| ());
+    settings.remove(name);
+    if filed.configured(&settings).is_ok() { together } else { Ok(()) }
 }

@@ -20,6 +20,7 @@ use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::clock::StepDetector;
+use crate::lane::Lane;
 use crate::poll::{Departure, Finished, poll};
 use crate::ready::ReadyQueue;
 use crate::shared::Shared;
@@ -61,6 +62,40 @@ struct LaneState {
     blocked_until: Option<Time>,
     /// What holds ready polls back at the moment: the rate, or answers that are slow to come.
     held_back_by: Option<Cause>,
+    /// The target that has the focus, and when it goes next, as far as is known.
+    focus: Option<(TargetId, Time)>,
+    /// Whether the last one that went had the focus.
+    focus_went: bool,
+}
+
+impl LaneState {
+    /// Until when the upstream is kept free for the target that has the focus: the most urgent of the others would not
+    /// be back in time, and can wait so long. One that cannot wait delays the focus by one request at most.
+    fn keeps_free_until(&self, limits: &Lane, now: Time) -> Option<Time> {
+        let (_, next) = self.focus.filter(|(_, next)| *next > now)?;
+        if self.focus_is_ready() {
+            return None;
+        }
+        let (departure, deadline) = self.ready.peek()?;
+        let waits = !departure.claim.state.facts.focused && limits.has_one_place() && deadline > next;
+        (waits && now + limits.usually_takes(&departure.claim.spec.role) > next).then_some(next)
+    }
+
+    /// The most urgent one; but after another one has gone, whoever has the focus does not wait for a second.
+    fn next_departure(&mut self) -> Option<Departure> {
+        match self.focus {
+            Some((focused, _)) if !self.focus_went && self.focus_is_ready() => self.ready.remove(focused),
+            _ => self.ready.pop(),
+        }
+    }
+
+    fn focus_is_ready(&self) -> bool {
+        self.focus.is_some_and(|(focused, _)| self.ready.iter().any(|d| d.claim.target == focused))
+    }
+
+    fn forget_focus(&mut self, target: TargetId) {
+        self.focus = self.focus.filter(|(focused, _)| *focused != target);
+    }
 }
 
 /// What is known of a poll in flight.
@@ -98,7 +133,10 @@ impl Dispatcher {
     pub(crate) fn new(shared: Arc<Shared>, mode: Mode, messages: mpsc::Receiver<Message>) -> Dispatcher {
         let lane = |name: &String| {
             let ready = ReadyQueue::default();
-            (name.clone(), LaneState { ready, blocked_until: None, held_back_by: None })
+            (
+                name.clone(),
+                LaneState { ready, blocked_until: None, held_back_by: None, focus: None, focus_went: false },
+            )
         };
         let lanes = shared.lanes.keys().map(lane).collect();
         let now = shared.clock.now();
@@ -204,6 +242,13 @@ impl Dispatcher {
             // A pass is somebody else's schedule: what is due goes at once.
             Mode::Pass => claimed,
         };
+        if let Some(lane) = self.lanes.get_mut(&claim.source) {
+            if claim.state.facts.focused {
+                lane.focus = Some((claim.target, fire));
+            } else {
+                lane.forget_focus(claim.target);
+            }
+        }
         self.fires.insert(claim.target, fire);
         self.timer.push(Reverse((fire, claim.target)));
         self.held.insert(claim.target, (claim, claimed));
@@ -243,16 +288,26 @@ impl Dispatcher {
                     lane.held_back_by = Some(Cause::UpstreamSlow);
                     break;
                 }
+                if let Some(next) = lane.keeps_free_until(limits, now) {
+                    lane.blocked_until = Some(next);
+                    lane.held_back_by = Some(Cause::Queue);
+                    break;
+                }
                 if let Err(later) = limits.admit(now) {
                     lane.blocked_until = Some(later);
                     lane.held_back_by = Some(Cause::RateLimit);
                     break;
                 }
-                let Some(mut departure) = lane.ready.pop() else { break };
+                let Some(mut departure) = lane.next_departure() else { break };
                 let waited = now - departure.timing.ready;
                 departure.timing.admitted = now;
                 departure.timing.limited_by = lane.held_back_by.filter(|_| waited > Span::ms(1));
                 departure.place = Some(limits.take_place());
+                lane.focus_went = departure.claim.state.facts.focused;
+                if lane.focus_went {
+                    let next = departure.timing.due + departure.claim.schedule.interval;
+                    lane.focus = Some((departure.claim.target, next));
+                }
                 let shared = Arc::clone(&self.shared);
                 let source = name.clone();
                 let in_flight = InFlight {
@@ -311,6 +366,7 @@ impl Dispatcher {
 
     /// Takes a held target out of the timer or the ready queue.
     fn let_go(&mut self, target: TargetId) -> Option<Claim> {
+        self.lanes.values_mut().for_each(|lane| lane.forget_focus(target));
         if let Some((claim, _)) = self.held.remove(&target) {
             self.fires.remove(&target);
             return Some(claim);

@@ -14,16 +14,17 @@ use tracing::{info, warn};
 
 use crate::clock::Clock;
 use crate::committer::{CommitTimes, Committer};
-use crate::control::{Control, settings_of};
+use crate::control::Control;
 use crate::deliver::Sink;
 use crate::dispatch::{Dispatcher, Mode};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
-use crate::poll::first_look;
+use crate::poll::{CREDENTIALS, first_look, is_refused};
+use crate::settings::{self, settings_of, with_possible};
 use crate::shared::{MAX_PUBLISHED, Shared};
 use crate::stats::{PassReport, Stats};
-use crate::{claimer, deliver, janitor, pricing};
+use crate::{claimer, deliver, derive, janitor, pricing};
 
 /// Messages to the dispatcher that may wait.
 const MAX_MESSAGES: usize = 64;
@@ -181,6 +182,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         freed,
         settings: Mutex::new(()),
         newest: watch::channel(newest).0,
+        looks: Default::default(),
         polled: watch::channel(0).0,
         published: broadcast::channel(MAX_PUBLISHED).0,
         held: AtomicUsize::new(0),
@@ -198,6 +200,10 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         spawn(janitor::run(Arc::clone(&shared), config.retention, stop.clone())),
         spawn(pricing::run(Arc::clone(&shared), messages.clone(), stop.clone())),
     ];
+    others.push(spawn(settings::watch(Arc::clone(&shared), messages.clone(), stop.clone())));
+    for (name, _) in shared.lanes.iter().filter(|(_, lane)| lane.source().derives().is_some()) {
+        others.push(spawn(derive::run(Arc::clone(&shared), name.clone(), messages.clone(), stop.clone())));
+    }
     for sink in config.sinks {
         let newest = shared.newest.subscribe();
         others.push(spawn(deliver::run(Arc::clone(&shared), sink, newest, stop.clone())));
@@ -221,19 +227,19 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
     AbortOnDropHandle::new(tokio::spawn(task))
 }
 
-/// One lane per source, with its live settings applied. A stored setting that is refused is left out, loudly: the
-/// configuration file must never be locked out by an old setting.
+/// One lane per source, with its live settings applied.
 async fn lanes(config: &EngineConfig, freed: &Arc<Notify>) -> Result<BTreeMap<String, Lane>, EngineError> {
     let stored = config.store.settings().await?;
     let mut lanes = BTreeMap::new();
     for source in &config.sources {
         let name = source.name().to_owned();
-        let settings = settings_of(&name, stored.clone());
-        let configured = source.configured(&settings).unwrap_or_else(|refused| {
-            warn!(source = name, %refused, "stored settings are ignored");
-            Arc::clone(source)
-        });
-        let lane = Lane::new(Arc::clone(source), configured, Arc::clone(freed));
+        let settings = settings_of(&**source, &stored);
+        let configured = with_possible(source, &settings);
+        let lane = Lane::new(Arc::clone(source), configured, settings, Arc::clone(freed));
+        let remembered = config.store.kv(CREDENTIALS, &name).await?;
+        if remembered.is_some_and(|remembered| is_refused(&remembered.value)) {
+            lane.was_refused(config.clock.now());
+        }
         if lanes.insert(name.clone(), lane).is_some() {
             return Err(EngineError::DuplicateSource(name));
         }

@@ -33,7 +33,8 @@ pub enum Answer {
 /// Sends one request. Statuses other than 2xx and 304 are failures; redirects are never followed.
 #[async_trait]
 pub trait Fetch: Send + Sync + 'static {
-    /// Sends the request and reads the answer. `validators` make it conditional.
+    /// Sends the request and reads the answer. `validators` make it conditional. Whoever does real work meanwhile
+    /// keeps the clock busy, so that virtual time stands still; a simulated upstream may take virtual time instead.
     async fn fetch(
         &self,
         request: &Request,

@@ -81,6 +81,7 @@ impl Fetch for HttpFetch {
         limits: &FetchLimits,
         clock: &Clock,
     ) -> Result<Answer, Failure> {
+        let _busy = clock.busy();
         let client = self.client(limits)?;
         let outgoing = outgoing(&client, request, validators, limits.total)?;
         let response = client.execute(outgoing).await.map_err(explain)?;

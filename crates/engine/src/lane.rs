@@ -6,14 +6,30 @@ use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use serde_json::Value as Json;
 use stakeout_core::budget::Item;
-use stakeout_core::cadence::{Adaptive, Seat};
+use stakeout_core::cadence::{Adaptive, FOCUS_PRIORITY, Seat};
 use stakeout_core::compare;
+use stakeout_core::derive::Link;
 use stakeout_core::limit::Limiter;
-use stakeout_core::{Plan, SettingRefused, Source, Span, TargetSpec, Time};
-use stakeout_store::TargetState;
+use stakeout_core::{Failure, FailureClass, Plan, Source, Span, TargetSpec, Time};
+use stakeout_store::{PollCommit, TargetState};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
+use crate::durations::Durations;
+
+/// How often a source that is refused is asked whether it still is.
+const PROBE_EVERY: Span = Span::mins(15);
+/// A probe that was not heard of for this long is given up.
+const PROBE_PATIENCE: Span = Span::mins(1);
+
+/// A source that nobody may ask but a rare probe.
+#[derive(Clone, Copy, Debug)]
+struct Refused {
+    /// When the next probe may go.
+    until: Time,
+    /// When the probe under way was sent.
+    probing: Option<Time>,
+}
 
 /// One source and what it may be asked.
 pub(crate) struct Lane {
@@ -27,8 +43,20 @@ pub(crate) struct Lane {
     freed: Arc<Notify>,
     /// What the kinds mean together; live settings do not change kinds.
     kinds_meaning: u64,
+    /// Set while the upstream refuses everybody who asks with our credentials.
+    refused: Mutex<Option<Refused>>,
     /// What a poll is worth at the moment: from it every adaptive target derives its interval.
     price: Mutex<Option<f64>>,
+    /// The kinds from which something follows.
+    derived_from: Vec<String>,
+    /// Something changed from which something may follow.
+    news: Notify,
+    /// Whether the upstream answers at all.
+    link: Mutex<Link>,
+    /// The live settings in force.
+    settings: Mutex<BTreeMap<String, Json>>,
+    /// How long requests take.
+    durations: Durations,
     /// Polls that are due and wait for their turn.
     ready: AtomicUsize,
     /// How often the upstream complained.
@@ -36,7 +64,13 @@ pub(crate) struct Lane {
 }
 
 impl Lane {
-    pub(crate) fn new(filed: Arc<dyn Source>, source: Arc<dyn Source>, freed: Arc<Notify>) -> Lane {
+    pub(crate) fn new(
+        filed: Arc<dyn Source>,
+        source: Arc<dyn Source>,
+        settings: BTreeMap<String, Json>,
+        freed: Arc<Notify>,
+    ) -> Lane {
+        let derived_from = source.derives().map(|derives| derives.kinds).unwrap_or_default();
         let limiter = Mutex::new(Limiter::new(source.limits()));
         let kinds_meaning = compare::kinds_meaning(source.kinds());
         Lane {
@@ -46,7 +80,13 @@ impl Lane {
             in_flight: Arc::default(),
             freed,
             kinds_meaning,
+            refused: Mutex::default(),
             price: Mutex::default(),
+            derived_from,
+            news: Notify::new(),
+            link: Mutex::default(),
+            settings: Mutex::new(settings),
+            durations: Durations::default(),
             ready: AtomicUsize::new(0),
             complaints: AtomicU64::new(0),
         }
@@ -57,12 +97,9 @@ impl Lane {
         Arc::clone(&self.source.read().expect("never poisoned, because nothing panics while it is held"))
     }
 
-    /// The source with these live settings, and no others.
-    pub(crate) fn configured(
-        &self,
-        settings: &BTreeMap<String, Json>,
-    ) -> Result<Arc<dyn Source>, SettingRefused> {
-        self.filed.configured(settings)
+    /// The source as the configuration file has it.
+    pub(crate) fn filed(&self) -> &Arc<dyn Source> {
+        &self.filed
     }
 
     /// What an answer about this target means now.
@@ -71,9 +108,65 @@ impl Lane {
     }
 
     /// Takes over a source with other settings; what was admitted so far stays remembered.
-    pub(crate) fn reconfigure(&self, source: Arc<dyn Source>) {
+    pub(crate) fn reconfigure(&self, source: Arc<dyn Source>, settings: BTreeMap<String, Json>) {
         self.limiter().set(source.limits());
         *self.source.write().expect("never poisoned, because nothing panics while it is held") = source;
+        *self.settings.lock().expect("never poisoned, because nothing panics while it is held") = settings;
+        self.news.notify_one();
+    }
+
+    /// The live settings in force.
+    pub(crate) fn settings(&self) -> BTreeMap<String, Json> {
+        self.settings.lock().expect("never poisoned, because nothing panics while it is held").clone()
+    }
+
+    /// A poll of this source is in: something may follow from it.
+    pub(crate) fn committed(&self, commit: &PollCommit) {
+        let matters = || {
+            let kinds = &self.derived_from;
+            let written = commit.records.iter().any(|record| kinds.contains(&record.kind));
+            written || !commit.releases.is_empty() || commit.reconcile.is_some()
+        };
+        if !self.derived_from.is_empty() && matters() {
+            self.news.notify_one();
+        }
+    }
+
+    /// Returns when something changed from which something may follow.
+    pub(crate) async fn news(&self) {
+        self.news.notified().await;
+    }
+
+    /// Whether the upstream answers at all, as far as we have seen.
+    pub(crate) fn link(&self) -> Link {
+        *self.link.lock().expect("never poisoned, because nothing panics while it is held")
+    }
+
+    /// A request of a target with this role took so long. Only where one target has the focus anybody asks.
+    pub(crate) fn took(&self, role: &str, took: Span) {
+        if !self.derived_from.is_empty() {
+            self.durations.note(role, took);
+        }
+    }
+
+    /// How long a request of this role keeps the upstream busy, usually.
+    pub(crate) fn usually_takes(&self, role: &str) -> Span {
+        self.durations.usual(role) + self.source().limits().min_gap
+    }
+
+    /// A request ended at `now`, with or without an answer.
+    pub(crate) fn heard(&self, failure: Option<&Failure>, now: Time) {
+        use FailureClass::{Dns, Refused, Reset, Timeout, Tls};
+        let silence = failure.is_some_and(|f| matches!(f.class, Refused | Dns | Tls | Reset | Timeout));
+        let mut link = self.link.lock().expect("never poisoned, because nothing panics while it is held");
+        *link = match silence {
+            false => Link { answered: Some(now), silent: 0, silent_since: None },
+            true => Link {
+                silent: link.silent.saturating_add(1),
+                silent_since: link.silent_since.or(Some(now)),
+                ..*link
+            },
+        };
     }
 
     /// Forgets waits that were computed with a clock that has been stepped since.
@@ -84,12 +177,49 @@ impl Lane {
 
     /// Admits one request now, or says when to ask again.
     pub(crate) fn admit(&self, now: Time) -> Result<(), Time> {
-        self.limiter().admit(now)
+        let mut refused = self.refused();
+        if let Some(refused) = &*refused {
+            let probe = refused.probing.map_or(refused.until, |sent| sent + PROBE_PATIENCE);
+            if now < probe {
+                return Err(probe);
+            }
+        }
+        self.limiter().admit(now)?;
+        if let Some(refused) = &mut *refused {
+            refused.probing = Some(now);
+        }
+        Ok(())
+    }
+
+    /// The upstream refused us as such: nothing is asked but a probe now and then. Answers whether that is news.
+    pub(crate) fn refuse(&self, now: Time) -> bool {
+        self.refused().replace(Refused { until: now + PROBE_EVERY, probing: None }).is_none()
+    }
+
+    /// It was refused when the process before this one ended: the first poll is a probe.
+    pub(crate) fn was_refused(&self, now: Time) {
+        *self.refused() = Some(Refused { until: now, probing: None });
+    }
+
+    /// A request failed for another reason, which says nothing about the credentials.
+    pub(crate) fn failed(&self, now: Time) {
+        if let Some(refused) = &mut *self.refused() {
+            *refused = Refused { until: now + PROBE_EVERY, probing: None };
+        }
+    }
+
+    fn refused(&self) -> MutexGuard<'_, Option<Refused>> {
+        self.refused.lock().expect("never poisoned, because nothing panics while it is held")
     }
 
     /// Whether one more poll may be in flight.
     pub(crate) fn has_place(&self) -> bool {
         self.in_flight.load(Ordering::Acquire) < self.source().limits().concurrency
+    }
+
+    /// Whether one more poll in flight leaves no place for another.
+    pub(crate) fn has_one_place(&self) -> bool {
+        self.in_flight.load(Ordering::Acquire) + 1 == self.source().limits().concurrency
     }
 
     /// Takes a place among the polls in flight: held while the upstream is asked, not while the answer is committed.
@@ -112,9 +242,10 @@ impl Lane {
         self.limiter().penalise(now, retry_after);
     }
 
-    /// The upstream answered.
-    pub(crate) fn reward(&self, now: Time) {
+    /// The upstream answered; answers whether it had refused us before.
+    pub(crate) fn reward(&self, now: Time) -> bool {
         self.limiter().reward(now);
+        self.refused().take().is_some()
     }
 
     /// Sets the price of a poll; answers whether it moved enough to matter.
@@ -131,7 +262,9 @@ impl Lane {
             (Plan::Adaptive(bounds), Some(price)) => Some(budget_item(bounds, state).interval(price)),
             _ => None,
         };
-        Seat { spread: spec.spread(self.source().name()), priority: spec.priority, budgeted }
+        let focused = state.is_some_and(|state| state.facts.focused);
+        let priority = if focused { FOCUS_PRIORITY } else { spec.priority };
+        Seat { spread: spec.spread(self.source().name()), priority, budgeted }
     }
 
     /// Notes how many polls wait for their turn.

@@ -3,10 +3,12 @@
 mod commit;
 mod compare;
 mod fetch;
+mod hint;
 mod judge;
 mod normalize;
 mod plan;
 mod recall;
+mod standing;
 
 use stakeout_core::adherence::Timing;
 use stakeout_core::{PollContext, Source, Span, Time};
@@ -16,6 +18,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 pub(crate) use judge::first_look;
 pub(crate) use plan::schedule_of;
+pub(crate) use standing::{NAMESPACE as CREDENTIALS, is_refused};
 
 use crate::lane::{Lane, Place};
 use crate::shared::Shared;
@@ -122,7 +125,7 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
     let planned = plan::plan(&job, &fetched, &compared);
 
     let mut tries = 0;
-    let (committed, report) = loop {
+    let (committed, mut report) = loop {
         // What did the records that changed look like before? Unchanged polls read nothing.
         let recalled = recall::recall(&job, &compared).await;
 
@@ -137,6 +140,10 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
             Landing::Settled(committed, report) => break (committed, *report),
         }
     };
+    // Does it say where else to look?
+    if committed.is_some() {
+        report.touched.extend(hint::follow(&job, &compared).await);
+    }
     let target = claim.target;
     Finished { target, kept: committed.and_then(|committed| committed.kept(claim)), report }
 }

@@ -24,6 +24,11 @@ impl ReadyQueue {
         self.0.push(Ready { deadline: departure.timing.due + slack, departure });
     }
 
+    /// The most urgent one and its deadline.
+    pub(crate) fn peek(&self) -> Option<(&Departure, Time)> {
+        self.0.peek().map(|ready| (&ready.departure, ready.deadline))
+    }
+
     pub(crate) fn pop(&mut self) -> Option<Departure> {
         self.0.pop().map(|ready| ready.departure)
     }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-use stakeout_core::{Span, Time};
-use stakeout_store::{Done, Store, StoreError};
+use stakeout_core::{Event, Span, Time};
+use stakeout_store::{Done, KvRow, Store, StoreError};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
 
+use crate::claimer::LooksMade;
 use crate::clock::Clock;
 use crate::committer::{CommitTimes, Committer};
 use crate::fatal::Fatal;
@@ -44,37 +45,47 @@ pub(crate) struct Shared {
     pub(crate) settings: Mutex<()>,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
+    /// How due targets were looked for.
+    pub(crate) looks: LooksMade,
     /// Polls committed since the start, failed ones included.
     pub(crate) polled: watch::Sender<u64>,
-    /// Names of published values that changed. Whoever is too slow for it is told so and reads them all.
-    pub(crate) published: broadcast::Sender<(String, String)>,
+    /// Published values, as they change. Whoever is too slow for it is told so and reads them all.
+    pub(crate) published: broadcast::Sender<KvRow>,
     /// Targets held in the timer.
     pub(crate) held: AtomicUsize,
     /// How long commits took.
     pub(crate) commits: Arc<CommitTimes>,
 }
 
-/// Names of changed values that may wait for a slow reader.
+/// Changed values that may wait for a slow reader.
 pub(crate) const MAX_PUBLISHED: usize = 256;
 
 impl Shared {
     /// Tells whoever waits for events or new targets.
     pub(crate) fn committed(&self, done: &Done) {
         self.polled.send_modify(|polled| *polled += 1);
-        if let Some(last) = done.events.last() {
-            self.newest.send_if_modified(|newest| {
-                let newer = last.seq > *newest;
-                *newest = (*newest).max(last.seq);
-                newer
-            });
-        }
+        self.told(&done.events);
         if !done.touched.is_empty() {
             self.look.notify_one();
         }
-        for name in &done.kv_changed {
+    }
+
+    /// Tells whoever waits for published values.
+    pub(crate) fn published(&self, rows: impl IntoIterator<Item = KvRow>) {
+        for row in rows {
             // Nobody listening is no failure.
-            let _ = self.published.send(name.clone());
+            let _ = self.published.send(row);
         }
+    }
+
+    /// Tells whoever waits for events.
+    pub(crate) fn told(&self, events: &[Event]) {
+        let Some(last) = events.last() else { return };
+        self.newest.send_if_modified(|newest| {
+            let newer = last.seq > *newest;
+            *newest = (*newest).max(last.seq);
+            newer
+        });
     }
 
     /// A target was given back: if it is due before the claimer means to look, it should look sooner.

@@ -38,6 +38,7 @@ impl Library {
             fields: ["number", "left", "right"].map(|name| Field::new(name, FieldType::Int)).to_vec(),
             streams: vec![],
             merges: true,
+            views: vec![],
         };
         let changed = Trigger::Changed { fields: vec![] };
         let rules = vec![Rule::new("changed", "library.changed", &kind.full_name(), changed)];

@@ -125,9 +125,9 @@ impl Feed {
                     head = self.read_along(&*store, head).await;
                 }
                 _ = looks.tick() => head = self.read_along(&*store, head).await,
-                named = published.recv() => match named {
-                    Ok((namespace, key)) => self.publish(&*store, Some((&namespace, &key))).await,
-                    Err(RecvError::Lagged(_)) => self.publish(&*store, None).await,
+                row = published.recv() => match row {
+                    Ok(row) => self.publish(row),
+                    Err(RecvError::Lagged(_)) => self.publish_all(&*store).await,
                     Err(RecvError::Closed) => return,
                 },
                 _ = beats.tick() => {
@@ -170,17 +170,16 @@ impl Feed {
         }
     }
 
-    async fn publish(&self, store: &dyn Store, named: Option<(&str, &str)>) {
-        let rows = match store.list_kv(named.map(|(namespace, _)| namespace), KV_MAX).await {
-            Ok(rows) => rows,
-            Err(error) => {
-                tracing::warn!(%error, "published values cannot be read");
-                return;
-            }
-        };
-        for row in rows.into_iter().filter(|row| named.is_none_or(|(_, key)| row.key == key)) {
-            let bytes = frame::kv(&row);
-            let _ = self.ring.send(Item::Kv(Arc::new(row), bytes));
+    fn publish(&self, row: KvRow) {
+        let bytes = frame::kv(&row);
+        let _ = self.ring.send(Item::Kv(Arc::new(row), bytes));
+    }
+
+    /// Some changes went by too fast: everything is said again.
+    async fn publish_all(&self, store: &dyn Store) {
+        match store.list_kv(None, KV_MAX).await {
+            Ok(rows) => rows.into_iter().for_each(|row| self.publish(row)),
+            Err(error) => tracing::warn!(%error, "published values cannot be read"),
         }
     }
 }

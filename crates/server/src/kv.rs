@@ -57,7 +57,7 @@ pub(crate) async fn one(
     Path((namespace, key)): Path<(String, String)>,
 ) -> Result<Reply<Json>, Problem> {
     let value = app.store.kv(&namespace, &key).await?;
-    value.map(Reply).ok_or_else(|| {
+    value.map(|row| Reply(row.value)).ok_or_else(|| {
         Problem::not_found(format!("nothing is published as {namespace}/{key}: /v1/kv lists what is"))
     })
 }

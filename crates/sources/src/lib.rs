@@ -11,6 +11,7 @@ pub mod json;
 mod lenient;
 mod odd;
 pub mod racing;
+pub mod tables;
 pub mod written;
 
 /// A configuration that reads well but cannot work.

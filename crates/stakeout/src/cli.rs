@@ -11,7 +11,8 @@ use stakeout_server::Scope;
 use crate::config::{Listen, LogFormat};
 
 pub use by_kind::{
-    CadencePreset, PlanRacingArgs, PlanWhat, SimulateRacingArgs, SimulateWhat, TryRacingArgs, TryWhat,
+    CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateFpvArgs,
+    SimulateRacingArgs, SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs, TryTablesArgs, TryWhat,
 };
 
 const AFTER_HELP: &str = "\
@@ -22,6 +23,7 @@ Examples:
   stakeout events --follow            what happens, as it happens
   stakeout why prices/main            why is it polled then, why was nothing told?
   stakeout simulate racing            a whole day in a few seconds
+  stakeout simulate fpv               a whole drone racing event, and all that can go wrong in it
 
 Exit codes: 0 all is well, 1 something failed, 2 wrong usage or configuration.";
 
@@ -90,6 +92,9 @@ pub enum Command {
     /// List live settings, or change one
     #[command(args_conflicts_with_subcommands = true, after_help = SETTINGS_HELP)]
     Settings(SettingsArgs),
+    /// Look after restaurant tables
+    #[command(subcommand, after_help = TABLES_HELP)]
+    Tables(TablesAction),
     /// Make, list or revoke tokens for the HTTP interface
     #[command(subcommand, after_help = TOKEN_HELP)]
     Token(TokenAction),
@@ -138,6 +143,11 @@ Examples:
   stakeout history 7e2f6a52-93d5-4b0c-a4c5-0c3f3f2d8a11 --plot
   stakeout history 'Night Owl' --stream odds_history
   stakeout history prices json_prices 'north|A-17'";
+
+const TABLES_HELP: &str = "\
+Examples:
+  stakeout tables rebaseline 2026-02-28_20:30
+  stakeout tables rebaseline --all";
 
 const SETTINGS_HELP: &str = "\
 Live settings stand over the configuration file and act at once.

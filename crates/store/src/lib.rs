@@ -63,6 +63,13 @@ pub trait Store: Send + Sync + 'static {
     /// as they were read, are passed over.
     async fn replan(&self, plans: &[NewPlan]) -> Result<()>;
 
+    /// Everything a source holds of these kinds, with its targets, its focus and these published values, read at one
+    /// moment.
+    async fn whole(&self, source: &str, kinds: &[String], published: &[(String, String)]) -> Result<Whole>;
+
+    /// Writes what follows from a source's records, whole or not at all.
+    async fn derive(&self, derived: DeriveCommit) -> Result<DeriveOutcome>;
+
     /// Forgets a target's baseline: its next complete answer is a new one, without events.
     async fn rebaseline(&self, target: TargetId) -> Result<()>;
 
@@ -74,6 +81,10 @@ pub trait Store: Send + Sync + 'static {
 
     /// Stored records of a source by fingerprint; unknown ones are left out.
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>>;
+
+    /// The newest moment of each of these records' streams that the upstream itself has told; one answer per question,
+    /// in the same order, `None` where it has told nothing.
+    async fn told_until(&self, source: &str, streams: &[(Fingerprint, String)]) -> Result<Vec<Option<Time>>>;
 
     /// The history of a record, oldest first, at most `limit` newest rows; all streams or one.
     async fn history(
@@ -133,7 +144,7 @@ pub trait Store: Send + Sync + 'static {
     async fn set_setting(&self, key: &str, value: Option<serde_json::Value>, now: Time) -> Result<()>;
 
     /// A published value.
-    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<serde_json::Value>>;
+    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<KvRow>>;
 
     /// Published values by namespace and key, all or those of one namespace.
     async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>>;

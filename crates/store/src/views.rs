@@ -3,9 +3,12 @@
 //! Pure text for both dialects. A view of a kind shows the records that somebody holds, a view of a stream its whole
 //! history. A field always keeps its name: a fixed column of the same name is left out.
 
+mod more;
+
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use stakeout_core::cadence::FOCUS_PRIORITY;
 use stakeout_core::{Field, FieldType, Kind, Stream};
 
 /// Whose SQL.
@@ -52,6 +55,11 @@ pub fn views(dialect: Dialect, kinds: &[Kind], tables: &[String]) -> Result<Vec<
             let name = format!("{}_{}", kind.family, stream.name);
             full.insert(name.clone(), stream_select(dialect, kind, stream));
             bare.entry(stream.name.clone()).or_default().push(name);
+        }
+        for view in &kind.views {
+            let name = format!("{}_{}", kind.family, view.name);
+            full.insert(name.clone(), more::select(dialect, kind, view)?);
+            bare.entry(view.name.clone()).or_default().push(name);
         }
     }
     for (name, select) in generic(dialect) {
@@ -197,7 +205,8 @@ fn generic(dialect: Dialect) -> [(&'static str, String); 3] {
     targets.column("s.name".into(), "source");
     targets.column("t.key".into(), "target");
     targets.column("t.interval_us / 1000".into(), "interval_ms");
-    targets.column("t.priority".into(), "priority");
+    // Whoever has the focus goes before everybody else.
+    targets.column(format!("CASE WHEN t.focused THEN {FOCUS_PRIORITY} ELSE t.priority END"), "priority");
     targets.column(iso(dialect, "t.due_us"), "next_due_at");
     targets.column("t.enabled".into(), "enabled");
     targets.column(

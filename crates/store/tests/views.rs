@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use stakeout_core::{ContentHash, Field, FieldType, Fingerprint, Kind, Stream};
+use stakeout_core::{ContentHash, Field, FieldType, Fingerprint, Kind, KindView, Shows, Stream};
 use stakeout_store::conformance::story::{Poll, World, at};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::views::{BadName, Dialect, views};
-use stakeout_store::{HistoryWrite, KvWrite, RecordWrite, Stamp};
+use stakeout_store::{DeriveCommit, HistoryWrite, KvWrite, RecordWrite, Stamp};
 use tempfile::TempDir;
 
 fn entrants() -> Kind {
@@ -22,6 +22,7 @@ fn entrants() -> Kind {
         ],
         streams: vec![Stream { name: "odds_history".into(), fields: vec!["win".into()] }],
         merges: false,
+        views: vec![],
     }
 }
 
@@ -34,6 +35,7 @@ fn plain(family: &str, collection: &str) -> Kind {
         fields,
         streams: vec![],
         merges: false,
+        views: vec![],
     }
 }
 
@@ -168,13 +170,24 @@ async fn filled() -> (TempDir, PathBuf, World) {
         oldest_known: false,
     };
     let value = serde_json::json!({ "order": 3 });
-    let kv = KvWrite { namespace: "race".into(), key: "currentOrder".into(), value };
     let poll = Poll::of(&claim, 1).with(|p| {
         p.records = vec![horse, stable];
         p.history = vec![history];
-        p.kv = vec![kv];
     });
     world.done(poll).await;
+    let kv = KvWrite { namespace: "race".into(), key: "currentOrder".into(), value, before: None };
+    let derived = DeriveCommit {
+        source: stakeout_store::conformance::story::SOURCE.into(),
+        now: at(1),
+        focused_before: vec![],
+        create: None,
+        refocus: vec![],
+        kv: vec![kv],
+        records: vec![],
+        events: vec![],
+        sinks: vec![],
+    };
+    world.store.derive(derived).await.expect("published");
     (dir, path, world)
 }
 
@@ -253,4 +266,53 @@ async fn views_of_kinds_no_longer_there_are_removed() {
     assert_eq!(std::fs::metadata(&path).expect("exists").modified().expect("time"), before);
     assert!(world.store.ensure_views(&[plain("Bad Name", "x")]).await.is_err());
     assert_eq!(made(&path), expected);
+}
+
+fn slots() -> Kind {
+    let view = |name: &str, shows| KindView { name: name.into(), shows };
+    let told = vec![Field::new("opened_at", FieldType::Time)];
+    let views = vec![
+        view("slot_availability", Shows::Life),
+        view(
+            "drop_events",
+            Shows::Events {
+                event_type: "tables.drop".into(),
+                target: "bucket_id".into(),
+                subject: "slot_id".into(),
+                fields: told,
+            },
+        ),
+        view(
+            "discovery_buckets",
+            Shows::Targets { role: "bucket".into(), target: "bucket_id".into(), member: "slot".into() },
+        ),
+    ];
+    Kind { views, ..plain("tables", "slots") }
+}
+
+#[test]
+fn a_kind_may_show_lives_events_and_targets_in_both_dialects() {
+    for dialect in [Dialect::Sqlite, Dialect::Postgres] {
+        let made = views(dialect, &[slots()], &[]).expect("names are fine");
+        let text = |name: &str| {
+            let full = made.iter().find(|view| view.name == format!("tables_{name}"));
+            assert!(made.iter().any(|view| view.name == name), "the bare name, too: {name}");
+            full.expect("it is made").sql.clone()
+        };
+        assert!(text("slot_availability").contains("'passed'"));
+        assert!(!text("slot_availability").contains("AND r.gone_us IS NULL"), "also what is gone");
+        let events = text("drop_events");
+        assert!(
+            events.contains("WHERE e.type = 'tables.drop'") && events.contains("AS \"opened_at\""),
+            "{events}"
+        );
+        let targets = text("discovery_buckets");
+        for column in ["bucket_id", "baseline_slot_ids_json", "prev_slot_ids_json", "last_scan_at"] {
+            assert!(targets.contains(&format!("AS \"{column}\"")), "{targets}");
+        }
+        assert!(targets.contains("WHERE t.role = 'bucket'"));
+    }
+    let mut bad = slots();
+    bad.views[0].name = "slots; DROP".into();
+    assert!(views(Dialect::Sqlite, &[bad], &[]).is_err());
 }

@@ -90,6 +90,9 @@ pub struct Adaptive {
     pub weight: f64,
 }
 
+/// The priority of whoever has the focus, whatever its own is.
+pub const FOCUS_PRIORITY: u8 = 100;
+
 /// What the cadence needs to know about who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seat {

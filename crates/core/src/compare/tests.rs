@@ -14,6 +14,7 @@ fn kind() -> Arc<Kind> {
         fields: vec![Field::new("v", FieldType::Int)],
         streams: vec![],
         merges: false,
+        views: vec![],
     })
 }
 
@@ -292,4 +293,78 @@ proptest! {
         }
         prop_assert!(watch.ids() >= held.len() - got.removed.len());
     }
+}
+
+/// Things with companions: a companion (no group) per group, as venues accompany their slots.
+fn accompanied(things: &[(u32, i64)], companions: &[u32]) -> Observation {
+    let mut observation = observe(things);
+    let companion = |n: &u32| Record::new(&kind(), &["companion", &n.to_string()], vec![Value::Null]);
+    observation.records.extend(companions.iter().map(companion));
+    observation
+}
+
+fn companion(n: u32) -> Fingerprint {
+    Fingerprint::of("t_things", &["companion", &n.to_string()])
+}
+
+fn with_companions() -> Watch {
+    let policy = DoubtPolicy { companions: true, confirm_empty_baseline: true, ..DoubtPolicy::default() };
+    Watch { policy, ..Watch::new() }
+}
+
+#[test]
+fn companions_neither_hide_a_mass_removal_nor_make_an_answer_full() {
+    let mut watch = with_companions();
+    assert_eq!(watch.poll(&accompanied(&[], &[0, 1, 2])).verdict, Verdict::Doubted, "nothing but company");
+    assert_eq!(watch.poll(&accompanied(&[], &[0, 1, 2])).verdict, Verdict::Baseline);
+    let many: Vec<u32> = (0..50).collect();
+    let things: Vec<(u32, i64)> = (0..10).map(|n| (n, 1)).collect();
+    assert_eq!(watch.poll(&accompanied(&things, &many)).verdict, Verdict::Changed);
+    assert_eq!(
+        watch.poll(&accompanied(&[], &many)).verdict,
+        Verdict::Doubted,
+        "10 of 60, but all that counts"
+    );
+    assert_eq!(watch.poll(&accompanied(&things, &[0])).verdict, Verdict::Changed, "company may leave");
+}
+
+#[test]
+fn who_left_is_remembered_for_one_whole_answer() {
+    let mut watch = with_companions();
+    watch.poll(&accompanied(&[(1, 1)], &[0, 1]));
+    assert_eq!((watch.memory.answers, watch.memory.left.as_slice()), (1, &[][..]));
+    watch.poll(&accompanied(&[(1, 1)], &[0]));
+    assert_eq!((watch.memory.answers, watch.memory.left.as_slice()), (2, &[companion(1)][..]));
+    let part = Observation { coverage: Coverage::Partial(Scope::default()), ..accompanied(&[(1, 1)], &[]) };
+    watch.poll(&part);
+    assert_eq!(watch.memory.left, [companion(1)], "a part proves nothing");
+    watch.poll(&accompanied(&[(1, 1)], &[0]));
+    assert_eq!(watch.memory.left, []);
+    watch.meaning += 1;
+    watch.poll(&accompanied(&[(1, 1)], &[0]));
+    assert_eq!(watch.memory.answers, 1, "a new baseline begins to count anew");
+}
+
+#[test]
+fn a_group_that_was_cut_off_loses_nothing_in_an_otherwise_whole_answer() {
+    let mut watch = Watch::holding(&[(1, 1), (2, 1), (11, 1), (12, 1)]);
+    let cut = Scope([group(0)].into());
+    let seen = Observation { coverage: Coverage::CompleteBut(cut), ..observe(&[(1, 1), (11, 1)]) };
+    let comparison = watch.poll(&seen);
+    let gone: Vec<Fingerprint> = comparison.removed.iter().map(|entry| entry.group).collect();
+    assert_eq!((comparison.verdict, gone), (Verdict::Changed, vec![group(1)]));
+    assert_eq!(watch.snapshot.len(), 3);
+    let baseline = Observation { coverage: Coverage::CompleteBut(Scope::default()), ..observe(&[(1, 1)]) };
+    assert_eq!(Watch::new().poll(&baseline).verdict, Verdict::Baseline);
+}
+
+#[test]
+fn what_is_over_by_itself_needs_no_proof() {
+    let mut watch = Watch::new();
+    let mut first = observe(&[(1, 1), (2, 1)]);
+    first.records[0].ends = Some(Time::from_secs(2));
+    watch.poll(&first);
+    let comparison = watch.poll(&partial(&[], &[]));
+    assert_eq!(comparison.removed.len(), 1, "the one whose time has passed");
+    assert_eq!(watch.snapshot.len(), 1);
 }

@@ -11,6 +11,7 @@ fn kind() -> Arc<Kind> {
         fields: vec![Field::new("price", FieldType::Float), Field::new("state", FieldType::Text)],
         streams: vec![Stream { name: "price_history".into(), fields: vec!["price".into()] }],
         merges: false,
+        views: vec![],
     })
 }
 
@@ -44,6 +45,10 @@ fn check(rule: &Rule, before: &[&Record], change: Change<'_>, expected: usize) {
 }
 
 fn drafts(rules: &[Rule], before: &Snapshot, changes: &[Change<'_>]) -> Vec<Draft> {
+    drafts_with(rules, before, &Memory::default(), changes)
+}
+
+fn drafts_with(rules: &[Rule], before: &Snapshot, memory: &Memory, changes: &[Change<'_>]) -> Vec<Draft> {
     let judgement = Judgement {
         source: "s",
         target: &TargetSpec::new("2026-02-28_20:30", "bucket"),
@@ -51,6 +56,7 @@ fn drafts(rules: &[Rule], before: &Snapshot, changes: &[Change<'_>]) -> Vec<Draf
         facts_before: &Facts::default(),
         facts: &Facts::default(),
         before,
+        memory,
         changes,
     };
     by_rules(rules, &judgement)
@@ -103,6 +109,28 @@ fn the_gate_lets_through_only_what_enters_an_empty_group() {
     check(&gated, &[], Change::Added(&a), 1);
     check(&gated, &[&b], Change::Added(&a), 0);
     check(&gated, &[&elsewhere], Change::Added(&a), 1);
+}
+
+#[test]
+fn zero_needs_proof() {
+    let shop = Record::new(&kind(), &["s1"], vec![Value::Null, Value::Null]);
+    let other = Record::new(&kind(), &["s2"], vec![Value::Null, Value::Null]);
+    let a = offer("a", 1.0, "open").under(shop.fingerprint);
+    let b = offer("b", 1.0, "open").under(shop.fingerprint);
+    let gated = Rule { gate: Gate::GroupWasZero, ..rule(Trigger::Added) };
+    let told = |before: &[&Record], answers: u8, left: &[&Record]| {
+        let before = Snapshot::new(before.iter().map(|r| Entry::of(r)).collect());
+        let left = left.iter().map(|r| r.fingerprint).collect();
+        let memory = Memory { answers, left, ..Memory::default() };
+        let drafts = drafts_with(std::slice::from_ref(&gated), &before, &memory, &[Change::Added(&a)]);
+        assert!(drafts.iter().all(|draft| draft.requires == Effect::AppearedFirst));
+        drafts.len()
+    };
+    assert_eq!(told(&[&shop], 1, &[]), 1, "seen with nothing");
+    assert_eq!(told(&[&shop, &b], 2, &[]), 0, "it had another");
+    assert_eq!(told(&[&other], 1, &[]), 0, "absent from the only answer");
+    assert_eq!(told(&[&other], 2, &[&shop]), 0, "absent from the last answer, but not from the one before");
+    assert_eq!(told(&[&other], 2, &[&other]), 1, "absent from two answers");
 }
 
 #[test]

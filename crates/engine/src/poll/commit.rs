@@ -6,7 +6,7 @@ use stakeout_core::adherence::Punctuality;
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
 use stakeout_store::{
-    Claim, CommitOutcome, Done, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState,
+    Claim, CommitOutcome, Done, KvRow, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState,
 };
 use tracing::{debug, warn};
 
@@ -15,7 +15,7 @@ use super::fetch::Fetched;
 use super::judge::Judged;
 use super::normalize::redact;
 use super::plan::Planned;
-use super::{Job, Report};
+use super::{Job, Report, standing};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -113,10 +113,12 @@ fn assemble(
         validators,
         body,
         rate: rate(job, compared, &judged, planned),
-        cost: fetched.requests,
+        cost: cost(job, fetched, compared),
         run: Some(planned.run.clone()),
     };
     let log = log(job, fetched, compared, &judged, planned);
+    let (alert, kv) = standing::told(job, fetched);
+    let events = judged.events.into_iter().chain(alert).collect();
     PollCommit {
         target: claim.target,
         source: claim.source.clone(),
@@ -133,15 +135,19 @@ fn assemble(
         records: judged.records,
         releases: judged.releases,
         history: judged.history,
-        events: judged.events,
+        events,
         sinks: job.shared.sink_names.clone(),
         reconcile: judged.reconcile,
-        replans: Vec::new(),
-        kv: Vec::new(),
+        kv,
         log,
         finished_run: planned.finished_run.clone(),
         sample: sample(fetched, compared),
     }
+}
+
+/// What a poll takes: one that broke off says nothing about the next that does not.
+fn cost(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> u32 {
+    if compared.complete { fetched.requests } else { fetched.requests.max(job.claim.state.cost) }
 }
 
 /// How often something worth telling happens here: what an adaptive target's share of the budget depends on.
@@ -149,7 +155,7 @@ fn rate(job: &Job<'_>, compared: &Compared, judged: &Judged, planned: &Planned) 
     let mut rate = job.claim.state.rate;
     let adaptive = matches!(job.source.plan(&job.claim.spec, &compared.facts), Plan::Adaptive(_));
     if let (true, Some(interval)) = (adaptive, planned.since_last_look) {
-        rate.get_or_insert_default().observe(interval, judged.events.len() as u32);
+        rate.get_or_insert_default().observe(interval, judged.newsworthy);
     }
     rate
 }
@@ -262,7 +268,6 @@ fn poisoned(
         history: Vec::new(),
         events: Vec::new(),
         reconcile: None,
-        replans: Vec::new(),
         kv: Vec::new(),
         log: Some(log),
         sample: Some(Sample {
@@ -306,6 +311,16 @@ fn finished(
     report.next_due = done.schedule.due;
     report.touched = done.touched.clone();
     job.shared.committed(&done);
+    let changed = commit.kv.iter().filter(|kv| {
+        done.kv_changed.iter().any(|(namespace, key)| (namespace, key) == (&kv.namespace, &kv.key))
+    });
+    job.shared.published(changed.map(|kv| KvRow {
+        namespace: kv.namespace.clone(),
+        key: kv.key.clone(),
+        value: kv.value.clone(),
+        updated: commit.now,
+    }));
+    job.lane.committed(&commit);
     speak(job, &report, commit.outcome, &done.schedule.reason);
     if !done.held {
         job.shared.given_back(done.schedule.due);

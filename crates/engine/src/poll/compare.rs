@@ -1,7 +1,7 @@
 //! Compare: what is different from the last good answer, and may it be believed?
 
 use stakeout_core::compare::{Basis, Comparison, Verdict};
-use stakeout_core::{Coverage, Facts, Failure, Observation};
+use stakeout_core::{Facts, Failure, Observation};
 use stakeout_store::PollOutcome;
 
 use super::Job;
@@ -55,7 +55,7 @@ pub(super) fn compare(job: &Job<'_>, fetched: &Fetched, seen: Seen) -> Compared 
         ended: fetched.ended,
     };
     let comparison = stakeout_core::compare::compare(&basis, &observation);
-    let complete = observation.coverage == Coverage::Complete;
+    let complete = observation.coverage.is_whole();
     let outcome = match comparison.verdict {
         Verdict::Doubted => PollOutcome::Doubted,
         _ if !complete => PollOutcome::Partial,

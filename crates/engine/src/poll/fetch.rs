@@ -23,6 +23,19 @@ pub(super) struct Fetched {
     pub(super) requests: u32,
     pub(super) bytes: u64,
     pub(super) max_age: Span,
+    /// Whether this poll learned something about the source's credentials.
+    pub(super) standing: Standing,
+}
+
+/// What a poll learned about the source's credentials.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Standing {
+    /// Nothing new.
+    Same,
+    /// They are refused, for this reason.
+    Refused(Failure),
+    /// They were refused and work again.
+    Restored,
 }
 
 /// What is kept of a large body once it is understood: enough for a sample.
@@ -54,6 +67,7 @@ pub(super) async fn fetch(job: &Job<'_>) -> Fetched {
         requests: 0,
         bytes: 0,
         max_age: Span::ZERO,
+        standing: Standing::Same,
     };
     let context = job.context(began);
     let limits = job.source.limits();
@@ -100,21 +114,20 @@ async fn exchange(job: &Job<'_>, request: Request, alone: bool, fetched: &mut Fe
         fetched.sent = sent;
     }
     fetched.requests += 1;
-    // Virtual time stands still while the upstream answers.
-    let busy = clock.busy();
     let answer = job.shared.fetch.fetch(&request, &validators, &limits, clock).await;
-    drop(busy);
     let ended = clock.now();
     fetched.ended = ended;
+    job.lane.took(&job.claim.spec.role, ended - sent);
     let result = match answer {
         Ok(Answer::NotModified) => {
+            job.lane.heard(None, ended);
             fetched.not_modified = true;
             fetched.validators = validators;
-            job.lane.reward(ended);
+            rewarded(job, ended, fetched);
             return false;
         }
         Ok(Answer::Full(response, validators)) => {
-            job.lane.reward(ended);
+            rewarded(job, ended, fetched);
             fetched.bytes += response.body.len() as u64;
             fetched.max_age = fetched.max_age.max(response.age);
             if alone {
@@ -124,13 +137,26 @@ async fn exchange(job: &Job<'_>, request: Request, alone: bool, fetched: &mut Fe
         }
         Err(failure) => Err(failure),
     };
+    job.lane.heard(result.as_ref().err(), ended);
     let complaint = result.as_ref().err().filter(|failure| failure.class.slows_source());
     if let Some(failure) = complaint {
         job.lane.penalise(ended, failure.retry_after);
     }
-    let go_on = complaint.is_none();
+    let refused = result.as_ref().err().filter(|failure| job.source.is_refused(failure));
+    match (&result, refused) {
+        (_, Some(failure)) if job.lane.refuse(ended) => fetched.standing = Standing::Refused(failure.clone()),
+        (Err(_), None) => job.lane.failed(ended),
+        _ => {}
+    }
+    let go_on = complaint.is_none() && refused.is_none();
     fetched.exchanges.push(Exchange { request, result, sent, ended });
     go_on
+}
+
+fn rewarded(job: &Job<'_>, ended: Time, fetched: &mut Fetched) {
+    if job.lane.reward(ended) {
+        fetched.standing = Standing::Restored;
+    }
 }
 
 /// A request's time limit never exceeds what is left of the lease: whoever takes the target over waits for no ghost.

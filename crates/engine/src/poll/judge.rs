@@ -7,7 +7,8 @@ use serde_json::{Map, Value as Json};
 use stakeout_core::compare::{Comparison, Item, Verdict};
 use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::{
-    EventId, Facts, Fingerprint, Last, Observation, Record, TargetSpec, Time, Value, cadence, history,
+    ContentHash, EventId, Facts, Fingerprint, Last, Observation, Point, Record, TargetSpec, Time, Value,
+    cadence, history,
 };
 use stakeout_store::{
     Base, EventWrite, HistoryWrite, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError, Wanted,
@@ -29,6 +30,9 @@ pub(super) struct Judged {
     pub(super) events: Vec<EventWrite>,
     pub(super) reconcile: Option<Reconcile>,
     pub(super) changes: u32,
+    /// Events that will most likely come about: those that the quiet time suppresses say nothing about how much
+    /// happens here.
+    pub(super) newsworthy: u32,
 }
 
 /// The records of a poll that are new or changed.
@@ -36,8 +40,14 @@ struct News<'a> {
     /// When they were true: by the upstream's own stamp where it gives one, so that a late answer to one target does
     /// not undo what another target has seen.
     seen: Time,
-    added: Vec<Cow<'a, Record>>,
-    changed: Vec<Cow<'a, Record>>,
+    added: Vec<Fresh<'a>>,
+    changed: Vec<Fresh<'a>>,
+}
+
+/// A record as it is to be stored, and the hash of what it says.
+struct Fresh<'a> {
+    record: Cow<'a, Record>,
+    content: ContentHash,
 }
 
 pub(super) fn judge(
@@ -73,9 +83,12 @@ pub(super) fn judge(
             facts_before: &job.claim.state.facts,
             facts: &compared.facts,
             before: &job.claim.snapshot,
+            memory: &job.claim.state.memory,
             changes: &changes,
         };
         judged.events = events(job, fetched, comparison, job.source.judge(&judgement));
+        judged.newsworthy =
+            judged.events.iter().filter(|event| is_newsworthy(event, &recalled)).count() as u32;
     }
     // Rows are locked in fingerprint order, everywhere.
     judged.records.sort_by_key(|write| write.fingerprint);
@@ -103,6 +116,7 @@ fn changes<'a>(
     };
     for added in &news.added {
         keep(fetched, news, added, recalled, true, judged);
+        let added = &*added.record;
         match recalled.records.get(&added.fingerprint).map(|stored| stored.gone) {
             // New to this target, but another one holds it: to the world it is known, and may have changed.
             Some(None) => changes.push(Change::Changed { record: added, fields: moved(added) }),
@@ -113,7 +127,7 @@ fn changes<'a>(
     }
     for changed in &news.changed {
         keep(fetched, news, changed, recalled, false, judged);
-        changes.push(Change::Changed { record: changed, fields: moved(changed) });
+        changes.push(Change::Changed { record: &changed.record, fields: moved(&changed.record) });
     }
     for entry in &comparison.removed {
         let Some(stored) = recalled.records.get(&entry.fingerprint) else { continue };
@@ -137,13 +151,22 @@ fn news<'a>(
     comparison: &Comparison,
     recalled: &Recalled,
 ) -> News<'a> {
+    let entry = |record: &Record| comparison.next.as_ref().and_then(|next| next.get(record.fingerprint));
+    let fresh = |record: &'a Record| {
+        let record = record.merged_with(old_body(recalled, record.fingerprint));
+        // What was taken as it is has been hashed for the comparison.
+        let content = match (&record, entry(&record)) {
+            (Cow::Borrowed(_), Some(entry)) => entry.content,
+            _ => record.content(),
+        };
+        Fresh { record, content }
+    };
     let merged = |items: &[Item]| {
         let record = |item: &Item| match item {
             Item::Record(i) => Some(&observation.records[*i]),
             Item::Target(_) => None,
         };
-        let records = items.iter().filter_map(record);
-        records.map(|record| record.merged_with(old_body(recalled, record.fingerprint))).collect()
+        items.iter().filter_map(record).map(fresh).collect()
     };
     News {
         seen: observation.as_of.unwrap_or(fetched.sent),
@@ -160,22 +183,43 @@ fn old_body(recalled: &Recalled, fingerprint: Fingerprint) -> Option<&Map<String
 fn keep(
     fetched: &Fetched,
     news: &News<'_>,
-    record: &Record,
+    fresh: &Fresh<'_>,
     recalled: &Recalled,
     added: bool,
     judged: &mut Judged,
 ) {
+    let record = &*fresh.record;
     let old = old_body(recalled, record.fingerprint);
     let observed = history::rows(record, old).into_iter().map(|row| HistoryWrite {
         fingerprint: record.fingerprint,
         stream: row.stream,
         at: fetched.ended,
-        values: Json::Object(row.values).to_string(),
+        values: text(row.values),
         stamp: Stamp::Observed,
         oldest_known: false,
     });
     judged.history.extend(observed);
-    let stamped = record.points.iter().filter_map(|point| {
+    judged.history.extend(stamped(record, old, recalled));
+    judged.records.push(RecordWrite {
+        kind: record.kind.full_name(),
+        fingerprint: record.fingerprint,
+        key: record.key.clone(),
+        parent: record.parent,
+        group: record.group,
+        content: fresh.content,
+        ends: record.ends,
+        body: record.body_text(),
+        seen: news.seen,
+        added,
+        base: Base::Recalled(recalled.records.get(&record.fingerprint).map(|stored| stored.content)),
+    });
+}
+
+/// The moves that the upstream stamped itself and had not told before.
+fn stamped(record: &Record, old: Option<&Map<String, Json>>, recalled: &Recalled) -> Vec<HistoryWrite> {
+    let told = recalled.told.get(&record.fingerprint);
+    let told = |point: &Point| told.and_then(|streams| streams.get(&point.stream));
+    let write = |point: &Point| {
         let stream = record.kind.streams.iter().find(|s| s.name == point.stream)?;
         let named = stream.fields.iter().zip(&point.values).map(|(name, value)| {
             // What the upstream does not say about that moment is what was known before it.
@@ -190,25 +234,26 @@ fn keep(
             fingerprint: record.fingerprint,
             stream: point.stream.clone(),
             at: point.at,
-            values: Json::Object(named.collect()).to_string(),
+            values: text(named.collect()),
             stamp: Stamp::Upstream,
             oldest_known: point.oldest_known,
         })
-    });
-    judged.history.extend(stamped);
-    judged.records.push(RecordWrite {
-        kind: record.kind.full_name(),
-        fingerprint: record.fingerprint,
-        key: record.key.clone(),
-        parent: record.parent,
-        group: record.group,
-        content: record.content(),
-        ends: record.ends,
-        body: Json::Object(record.body()).to_string(),
-        seen: news.seen,
-        added,
-        base: Base::Recalled(recalled.records.get(&record.fingerprint).map(|stored| stored.content)),
-    });
+    };
+    let news = record.points.iter().filter(|point| told(point).is_none_or(|until| point.at > *until));
+    news.filter_map(write).collect()
+}
+
+fn text(values: Map<String, Json>) -> String {
+    serde_json::to_string(&values).expect("text, because the names are")
+}
+
+/// Whether the record was not away only briefly, so that its last event still keeps it quiet.
+fn is_newsworthy(event: &EventWrite, recalled: &Recalled) -> bool {
+    let gone = recalled.records.get(&event.subject).and_then(|stored| stored.gone);
+    match (event.quiet.max(event.unseen_for), gone) {
+        (Some(quiet), Some(gone)) => event.at - gone >= quiet,
+        _ => true,
+    }
 }
 
 /// Gives each draft its identity: the same on every node and after every crash.

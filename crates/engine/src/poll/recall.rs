@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use stakeout_core::Fingerprint;
 use stakeout_core::compare::{Item, target_fingerprint};
+use stakeout_core::{Fingerprint, Record, Time};
 use stakeout_store::{StoreError, StoredRecord, TargetFilter};
 
 use super::Job;
@@ -13,6 +13,8 @@ use super::compare::Compared;
 #[derive(Default)]
 pub(super) struct Recalled {
     pub(super) records: BTreeMap<Fingerprint, StoredRecord>,
+    /// Until when the upstream itself has told a record's stream: every answer repeats the latest moves.
+    pub(super) told: BTreeMap<Fingerprint, BTreeMap<String, Time>>,
     /// The keys of targets that the listing no longer has.
     pub(super) retired: Vec<String>,
 }
@@ -22,12 +24,13 @@ const PAGE: u32 = 1_000;
 
 pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalled, StoreError> {
     let Some((observation, comparison)) = &compared.news else { return Ok(Recalled::default()) };
-    let touched = comparison.added.iter().chain(&comparison.changed);
-    let mut wanted: Vec<Fingerprint> = touched
-        .filter_map(|item| match item {
-            Item::Record(i) => Some(observation.records[*i].fingerprint),
-            Item::Target(_) => None,
-        })
+    let record = |item: &Item| match item {
+        Item::Record(i) => Some(&observation.records[*i]),
+        Item::Target(_) => None,
+    };
+    let touched = || comparison.added.iter().chain(&comparison.changed).filter_map(record);
+    let mut wanted: Vec<Fingerprint> = touched()
+        .map(|record| record.fingerprint)
         .chain(comparison.removed.iter().map(|entry| entry.fingerprint))
         .collect();
     if wanted.is_empty() {
@@ -38,13 +41,39 @@ pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalle
     let source = job.source.name();
     let stored = job.shared.store.records(source, &wanted).await?;
     let records: BTreeMap<_, _> = stored.into_iter().map(|record| (record.fingerprint, record)).collect();
+    let known = touched().filter(|record| records.contains_key(&record.fingerprint));
+    let told = told(job, source, known.flat_map(told_streams).collect()).await?;
     let mut gone: Vec<Fingerprint> = comparison.removed.iter().map(|entry| entry.fingerprint).collect();
     gone.retain(|fingerprint| !records.contains_key(fingerprint));
     let retired = match observation.targets.is_some() && !gone.is_empty() {
         true => keys_of(job, source, &gone).await?,
         false => Vec::new(),
     };
-    Ok(Recalled { records, retired })
+    Ok(Recalled { records, told, retired })
+}
+
+async fn told(
+    job: &Job<'_>,
+    source: &str,
+    streams: Vec<(Fingerprint, String)>,
+) -> Result<BTreeMap<Fingerprint, BTreeMap<String, Time>>, StoreError> {
+    let mut told: BTreeMap<Fingerprint, BTreeMap<String, Time>> = BTreeMap::new();
+    if streams.is_empty() {
+        return Ok(told);
+    }
+    let untils = job.shared.store.told_until(source, &streams).await?;
+    for ((fingerprint, stream), until) in streams.into_iter().zip(untils) {
+        told.entry(fingerprint).or_default().extend(until.map(|until| (stream, until)));
+    }
+    Ok(told)
+}
+
+/// The streams of a record that the upstream tells itself, each once.
+fn told_streams(record: &Record) -> Vec<(Fingerprint, String)> {
+    let mut streams: Vec<&String> = record.points.iter().map(|point| &point.stream).collect();
+    streams.sort_unstable();
+    streams.dedup();
+    streams.into_iter().map(|stream| (record.fingerprint, stream.clone())).collect()
 }
 
 /// A listing's snapshot knows its targets by fingerprint; this finds their keys.

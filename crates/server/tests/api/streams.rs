@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 use stakeout_core::{Fingerprint, Span};
-use stakeout_store::{EventFilter, KvWrite, Retention, Store};
+use stakeout_store::{EventFilter, KvSet, Retention, Store};
 
 use crate::listener::Listener;
 use crate::support::{Scene, within};
@@ -208,8 +208,7 @@ async fn publish(scene: &Scene, value: i64) {
     let world = World { store: scene.store.clone() };
     world.roots(&["a"]).await;
     let claim = world.claim_one(value * 100).await;
-    let kv =
-        KvWrite { namespace: "race".into(), key: "currentOrder".into(), value: json!({ "order": value }) };
+    let kv = KvSet { namespace: "race".into(), key: "currentOrder".into(), value: json!({ "order": value }) };
     world.done(Poll::of(&claim, value * 100).with(|poll| poll.kv = vec![kv])).await;
 }
 

@@ -98,6 +98,12 @@ impl<'a> Truth<'a> {
         View::readable(self.event, now).current()
     }
 
+    /// The current race by other versions of the files: of each, the one of the moment that `when` gives for its path,
+    /// and none where it gives none. What a watcher that looked then would hold.
+    pub fn current_seen(&self, event: Guid, when: impl Fn(&str) -> Option<Time>) -> Option<Current> {
+        View::of(self.event, event, |file| when(&file.path(event))).current()
+    }
+
     /// The races in their order: the first has order 1.
     pub fn order(&self, now: Time) -> Vec<Guid> {
         View::at(self.event, now).ordered().iter().map(|race| race.id).collect()
@@ -137,18 +143,17 @@ pub(crate) struct View<'a> {
 
 impl<'a> View<'a> {
     pub(crate) fn at(event: &'a Event, now: Time) -> View<'a> {
-        View::of(event, event.id(now), |_| now)
+        View::of(event, event.id(now), |_| Some(now))
     }
 
     fn readable(event: &'a Event, now: Time) -> View<'a> {
         let page_read = |at| last_readable(&event.blinds, Guid::NONE, File::Event, at);
         let open = event.id(page_read(now));
-        View::of(event, open, |file| last_readable(&event.blinds, open, file, now))
+        View::of(event, open, |file| Some(last_readable(&event.blinds, open, file, now)))
     }
 
-    fn of(event: &'a Event, open: Guid, when: impl Fn(File) -> Time) -> View<'a> {
-        let read =
-            |file| event.files.get(&(open, file)).and_then(|line| line.at(when(file))).map(|s| &s.content);
+    fn of(event: &'a Event, open: Guid, when: impl Fn(File) -> Option<Time>) -> View<'a> {
+        let read = |file| event.files.get(&(open, file))?.at(when(file)?).map(|saved| &saved.content);
         let listed = match read(File::Event) {
             Some(Content::Event(EventFile { races, .. })) => races.as_slice(),
             _ => &[],
@@ -166,8 +171,10 @@ impl<'a> View<'a> {
 
     /// Valid races of valid, known rounds by (round order, race number, race id).
     pub(crate) fn ordered(&self) -> Vec<&'a Race> {
+        // A round that has no order yet stands where its number says.
+        let order = |round: &Round| if round.order < 0 { i64::from(round.number) * 100 } else { round.order };
         let orders: BTreeMap<Guid, i64> =
-            self.rounds.iter().filter(|round| round.valid).map(|round| (round.id, round.order)).collect();
+            self.rounds.iter().filter(|round| round.valid).map(|round| (round.id, order(round))).collect();
         let valid = self.races.iter().filter(|race| race.valid);
         let mut keyed: Vec<(i64, u32, Guid, &Race)> = valid
             .filter_map(|race| orders.get(&race.round).map(|order| (*order, race.number, race.id, *race)))
@@ -193,9 +200,8 @@ impl<'a> View<'a> {
             let with_pilots = left.iter().find(|n| order[**n].pilots().next().is_some());
             with_pilots.or(left.first()).copied()
         };
-        // Races are flown out of order: the last completed is the one that ended last.
-        let last = (0..order.len()).filter(|n| completed(order[*n])).max_by_key(|n| (order[*n].end, *n));
-        let Some(last) = last else {
+        // Races are flown out of order: the last completed is the last in the order, whenever it was flown.
+        let Some(last) = (0..order.len()).rfind(|n| completed(order[*n])) else {
             return first_of(0).and_then(|at| told(at, 4));
         };
         match first_of(last + 1) {

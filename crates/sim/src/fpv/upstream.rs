@@ -11,7 +11,7 @@ use super::blind::{Instead, hiding};
 use super::channels;
 use super::config::Version;
 use super::event::Event;
-use super::faults::{Fault, Faults};
+use super::faults::{Fault, Faults, torn_at};
 use super::guid::Guid;
 use super::state::File;
 
@@ -117,7 +117,7 @@ impl Upstream {
             Fault::Html => self.page(now),
             Fault::Torn => match self.honest(path, now) {
                 Reply::Answer(mut answer) => {
-                    answer.body.truncate(faults.torn_at(n, answer.body.len()));
+                    answer.body.truncate(torn_at(&mut faults.details(n), answer.body.len()));
                     Reply::Answer(answer)
                 }
                 other => other,

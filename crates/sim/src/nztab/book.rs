@@ -9,8 +9,8 @@ use super::names::{self, Category};
 use super::odds::{self, Fluc, Odds};
 use super::race::{Protest, Race, Status};
 use super::render_runner;
-use super::timeline::Timeline;
 use crate::rng::SplitMix64;
+use crate::timeline::Timeline;
 
 /// A runner that will not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

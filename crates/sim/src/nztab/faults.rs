@@ -1,8 +1,9 @@
-//! The faults of this upstream: drawn from a seed and the request's number, so that a run can be repeated.
+//! The faults of this upstream.
 
 use stakeout_core::Span;
 
-use crate::rng::{SplitMix64, mix};
+use crate::faults::FaultKind;
+use crate::rng::SplitMix64;
 
 /// One way an answer goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -45,55 +46,12 @@ impl Fault {
     ];
 }
 
+impl FaultKind for Fault {
+    const KINDS: &'static [Fault] = &Fault::ALL;
+}
+
 /// How often each fault happens. At most one per request.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Faults {
-    seed: u64,
-    /// In the order of [`Fault::ALL`].
-    chances: [f64; Fault::ALL.len()],
-}
-
-impl Faults {
-    /// No faults, yet.
-    pub const fn none(seed: u64) -> Faults {
-        Faults { seed, chances: [0.0; Fault::ALL.len()] }
-    }
-
-    /// Every fault with that chance per request.
-    pub const fn each(seed: u64, chance: f64) -> Faults {
-        Faults { seed, chances: [chance; Fault::ALL.len()] }
-    }
-
-    /// The same, but `fault` with that chance per request.
-    #[must_use]
-    pub fn with(mut self, fault: Fault, chance: f64) -> Faults {
-        self.chances[fault as usize] = chance;
-        self
-    }
-
-    /// What goes wrong with request number `n`.
-    pub fn pick(&self, n: u64) -> Option<Fault> {
-        let mut left = self.draws(n).unit();
-        Fault::ALL.into_iter().find(|fault| {
-            let chance = self.chances[*fault as usize];
-            let hit = left < chance;
-            left -= chance;
-            hit
-        })
-    }
-
-    /// The randomness of request number `n`: the first draw decides the fault, the others its details.
-    fn draws(&self, n: u64) -> SplitMix64 {
-        SplitMix64::new(mix(self.seed) ^ mix(n.wrapping_add(0x0066_6175_6c74)))
-    }
-
-    /// The details of the fault that [`pick`](Self::pick) chose.
-    pub(crate) fn details(&self, n: u64) -> SplitMix64 {
-        let mut draws = self.draws(n);
-        draws.next_u64();
-        draws
-    }
-}
+pub type Faults = crate::faults::Faults<Fault>;
 
 /// A field, or family of fields, that an answer can lack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -142,33 +100,4 @@ impl Twist {
 /// How much older an old answer is.
 pub(crate) fn older_by(draws: &mut SplitMix64) -> Span {
     Span::secs(draws.between(20, 240) as i64)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_request_fails_the_same_way_every_time_and_as_often_as_asked() {
-        let faults = Faults::none(7).with(Fault::Reset, 0.1).with(Fault::Empty, 0.2);
-        let told: Vec<_> = (0..10_000).map(|n| faults.pick(n)).collect();
-        assert_eq!(told, (0..10_000).map(|n| faults.pick(n)).collect::<Vec<_>>());
-        let count = |what| told.iter().filter(|f| **f == what).count();
-        assert!((900..1_100).contains(&count(Some(Fault::Reset))), "{}", count(Some(Fault::Reset)));
-        assert!((1_880..2_120).contains(&count(Some(Fault::Empty))), "{}", count(Some(Fault::Empty)));
-        assert_eq!(count(Some(Fault::Timeout)), 0);
-        assert_ne!(
-            told,
-            (0..10_000).map(|n| Faults { seed: 8, ..faults.clone() }.pick(n)).collect::<Vec<_>>()
-        );
-    }
-
-    #[test]
-    fn the_order_of_all_is_the_order_of_chances() {
-        for (n, fault) in Fault::ALL.into_iter().enumerate() {
-            assert_eq!(fault as usize, n);
-            assert_eq!(Faults::none(1).with(fault, 1.0).pick(5), Some(fault));
-        }
-        assert_eq!(Faults::none(1).pick(5), None);
-    }
 }

@@ -1,7 +1,7 @@
 //! Padding of the realistic kind: runners' form, which makes up most of a real body and which nobody here reads.
 
-use super::json::{Object, list};
 use super::names;
+use crate::json::{Object, list};
 use crate::rng::SplitMix64;
 
 /// What all runners' form takes in a full body, the favourite and the mover being shown twice.

@@ -14,7 +14,6 @@ mod demo;
 mod faults;
 mod form;
 mod ids;
-mod json;
 mod money;
 mod names;
 mod nz;
@@ -26,7 +25,6 @@ mod render_result;
 mod render_runner;
 mod request;
 mod serve;
-mod timeline;
 mod truth;
 mod upstream;
 
@@ -41,4 +39,6 @@ pub use odds::Odds;
 pub use race::Status;
 pub use serve::serve;
 pub use truth::{EntrantTruth, RaceTruth, held};
-pub use upstream::{Answer, Reply, Upstream};
+pub use upstream::Upstream;
+
+pub use crate::reply::{Answer, Reply};

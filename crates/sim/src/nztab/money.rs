@@ -3,8 +3,8 @@
 use stakeout_core::{Span, Time};
 
 use super::ids::uuid;
-use super::json::{Object, list};
 use super::race::Race;
+use crate::json::{Object, list};
 use crate::rng::{SplitMix64, mix};
 
 /// An entrant's part of all money held and of all bets placed, in percent; its slices add up to it.

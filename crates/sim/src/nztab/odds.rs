@@ -2,10 +2,10 @@
 
 use stakeout_core::{Span, Time};
 
-use super::json::{hundredths, nano_time};
 use super::race::Race;
-use super::timeline::Timeline;
+use crate::json::{hundredths, nano_time};
 use crate::rng::SplitMix64;
+use crate::timeline::Timeline;
 
 /// The four prices of a runner, in cents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

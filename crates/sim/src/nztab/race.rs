@@ -6,8 +6,8 @@ use stakeout_core::{Span, Time};
 
 use super::book::Book;
 use super::names::{self, Category};
-use super::timeline::Timeline;
 use crate::rng::SplitMix64;
+use crate::timeline::Timeline;
 
 /// The states the upstream gives a race.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

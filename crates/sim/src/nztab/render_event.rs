@@ -4,7 +4,6 @@ use stakeout_core::Time;
 
 use super::book::{Book, Entrant};
 use super::faults::{Missing, Twist};
-use super::json::{Object, list, put, second_time, text};
 use super::money::{POOLS, Step};
 use super::names::Category;
 use super::nz;
@@ -12,6 +11,7 @@ use super::race::{BeforeJump, Protest, Race, Status};
 use super::render_result::{dividends, results};
 use super::render_runner::{Field, runner};
 use super::request::Flags;
+use crate::json::{Object, list, put, second_time, text};
 
 const TRACK: &str = r#""track_direction":"Left","track_surface":"Turf","track_circumference":1555,"form_guide":"","silk_base_url":"silks.example.invalid","positions_paid":3,"rail_position":"True","group":"","class":"Rating 60 HCP","prize_monies":{"1st":9520,"2nd":3060,"3rd":1530,"4th":850,"total_value":17000},"video_channels":["Trackside1"],"gait":"","gender_conditions":"unrestricted","allowance_conditions":true,"special_conditions":"","mile_rate_400":"","mile_rate_800":"""#;
 const COMMENT: &str = "A competitive field in which several are resuming. The topweight drops in grade and maps to get a soft \

@@ -5,10 +5,10 @@ use stakeout_core::Time;
 
 use super::day::Meeting;
 use super::faults::{Missing, Twist};
-use super::json::{Object, list, put, second_time};
 use super::nz;
 use super::race::{Race, Status};
 use super::render_event::protest_reason;
+use crate::json::{Object, list, put, second_time};
 
 /// A twisted listing is wrong about one race in so many, not about all.
 const TWISTED_ONE_IN: u32 = 5;

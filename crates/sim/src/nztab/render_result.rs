@@ -2,9 +2,9 @@
 
 use super::book::Book;
 use super::ids::uuid;
-use super::json::{Object, list};
 use super::money::POOLS;
 use super::race::{Race, Status};
+use crate::json::{Object, list};
 use crate::rng::mix;
 
 /// What a pool pays on which runners.

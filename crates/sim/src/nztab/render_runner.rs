@@ -4,9 +4,9 @@ use stakeout_core::Time;
 
 use super::book::{Book, Entrant};
 use super::faults::{Missing, Twist};
-use super::json::{Object, hundredths, list, second_time};
 use super::names;
 use super::race::Race;
+use crate::json::{Object, hundredths, list, second_time};
 use crate::rng::SplitMix64;
 
 /// The fields that never change, rendered once: an object begun but not ended.

@@ -1,55 +1,23 @@
 //! The simulated upstream: endpoints, envelope, faults.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock};
 
-use bytes::Bytes;
-use flate2::Compression;
-use flate2::write::GzEncoder;
-use stakeout_core::{Span, Time};
+use stakeout_core::Time;
 
 use super::day::{Day, Meeting};
 use super::faults::{Fault, Faults, Twist, older_by};
-use super::json::{Object, list, nano_time};
 use super::render_event;
 use super::render_meetings;
 use super::request::{Filter, Flags};
+use crate::json::{Object, list, nano_time};
+use crate::reply::{Answer, Reply};
 use crate::rng::{SplitMix64, mix};
 use crate::wire::header;
 
 const MEETINGS: &str = "/affiliates/v1/racing/meetings";
 const EVENTS: &str = "/affiliates/v1/racing/events/";
-
-/// An answer that arrives whole.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
-    /// HTTP status code.
-    pub status: u16,
-    /// Headers, without a length.
-    pub headers: Vec<(String, String)>,
-    /// Body; compressed when the headers say so.
-    pub body: Bytes,
-}
-
-/// What a client gets: an answer, or less.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
-    /// A whole answer, right or wrong.
-    Answer(Answer),
-    /// The connection is reset.
-    Reset,
-    /// Nothing, ever.
-    Timeout,
-    /// The connection ends after `sent` bytes of the body.
-    Truncated {
-        /// The answer that was begun.
-        answer: Answer,
-        /// How much of its body came.
-        sent: usize,
-    },
-}
 
 /// The racing upstream over one or more days. Without faults an answer depends on its arguments alone.
 #[derive(Debug)]
@@ -114,17 +82,11 @@ impl Upstream {
             Fault::Reset => return Reply::Reset,
             Fault::Timeout => return Reply::Timeout,
             Fault::Truncated => {
-                let answer = self.route(asked, &Twist::default());
-                let sent = answer.body.len() * draws.between(1, 9) as usize / 10;
-                return Reply::Truncated { answer, sent };
+                return self.route(asked, &Twist::default()).truncated(draws);
             }
-            Fault::TooMany => too_many(draws, asked),
+            Fault::TooMany => asked.refuse(429, "too many requests").with_retry_hint(draws, asked.now),
             Fault::ServerError => asked.refuse(500, "internal error"),
-            Fault::Unavailable => Answer {
-                status: 503,
-                headers: vec![("Content-Type".to_owned(), "text/html".to_owned())],
-                body: Bytes::from_static(b"<html><body>Service Unavailable</body></html>"),
-            },
+            Fault::Unavailable => Answer::html(503, "<html><body>Service Unavailable</body></html>"),
             Fault::UnknownStatus => self.route(asked, &Twist::unknown_status(draws)),
             Fault::MissingFields => self.route(asked, &Twist::missing(draws)),
             Fault::Older => {
@@ -261,33 +223,6 @@ impl Asked<'_> {
     }
 
     fn pack(&self, status: u16, body: String) -> Answer {
-        let mut headers = vec![("Content-Type".to_owned(), "application/json".to_owned())];
-        let gzip = header(self.headers, "Accept-Encoding").is_some_and(|accepted| accepted.contains("gzip"));
-        if !gzip {
-            return Answer { status, headers, body: body.into() };
-        }
-        headers.push(("Content-Encoding".to_owned(), "gzip".to_owned()));
-        let mut packed = GzEncoder::new(Vec::with_capacity(body.len() / 4), Compression::fast());
-        packed.write_all(body.as_bytes()).expect("writing to memory cannot fail");
-        let body = packed.finish().expect("writing to memory cannot fail");
-        Answer { status, headers, body: body.into() }
+        Answer::json(status, body.into(), self.headers)
     }
-}
-
-/// `Retry-After` comes in seconds, as a date, or not at all.
-fn too_many(draws: &mut SplitMix64, asked: Asked<'_>) -> Answer {
-    let mut answer = asked.refuse(429, "too many requests");
-    let wait = draws.between(1, 8) as i64;
-    let hint = match draws.between(0, 2) {
-        0 => return answer,
-        1 => wait.to_string(),
-        _ => http_date(asked.now + Span::secs(wait + 1)),
-    };
-    answer.headers.push(("Retry-After".to_owned(), hint));
-    answer
-}
-
-fn http_date(at: Time) -> String {
-    let utc = jiff::Timestamp::from_microsecond(at.us()).unwrap_or(jiff::Timestamp::UNIX_EPOCH);
-    utc.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
 }

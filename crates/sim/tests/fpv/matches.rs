@@ -19,7 +19,11 @@ fn served(upstream: &Upstream, now: Time) -> Option<Served> {
     let rounds: BTreeMap<String, i64> = list(upstream, "Rounds.json", now)?
         .iter()
         .filter(|round| round["Valid"] == true)
-        .map(|round| (text(round, "ID"), round["Order"].as_i64().expect("an order")))
+        .map(|round| {
+            let (order, number) = (round["Order"].as_i64(), round["RoundNumber"].as_i64());
+            let set = order.filter(|order| *order >= 0);
+            (text(round, "ID"), set.or(number.map(|number| number * 100)).expect("an order"))
+        })
         .collect();
     let mut races = BTreeMap::new();
     for id in event["Races"].as_array().expect("races") {
@@ -51,8 +55,7 @@ fn served(upstream: &Upstream, now: Time) -> Option<Served> {
     let active = order.iter().filter(|id| set(id, "Start") && !set(id, "End"));
     let done = |id: &&String| set(id, "Start") && set(id, "End");
     let date = |id: &String, key: &str| sortable(races[id][key].as_str().expect("a date"));
-    let completed =
-        (0..order.len()).filter(|n| done(&&order[*n])).max_by_key(|n| (date(&order[*n], "End"), *n));
+    let completed = (0..order.len()).rfind(|n| done(&&order[*n]));
     let current = active.max_by_key(|id| date(id, "Start")).map(|id| (id.clone(), 1)).or_else(|| {
         let (from, rule) = completed.map_or((0, 4), |last| (last + 1, 2));
         let left: Vec<&String> = order[from..].iter().filter(|id| !done(id)).collect();

@@ -58,6 +58,16 @@ pub struct SchedulerConfig {
 }
 
 impl FpvConfig {
+    /// Watches the FPVTrackside at this address; everything else as it is by default.
+    pub fn at(url: impl Into<String>) -> FpvConfig {
+        FpvConfig {
+            url: url.into(),
+            zone: None,
+            scheduler: SchedulerConfig::default(),
+            limits: LimitsConfig::default(),
+        }
+    }
+
     pub(super) fn checked_url(&self) -> Result<String, ConfigRefused> {
         let url = self.url.trim_end_matches('/');
         let expected = "expected an absolute URL without a query, such as \"http://trackside.local:8080\"";

@@ -3,7 +3,7 @@
 use serde_json::{Value as Json, json};
 use stakeout_core::derive::{Derived, Held, Holdings, Published};
 use stakeout_core::judge::{Draft, Effect};
-use stakeout_core::{Record, Value};
+use stakeout_core::{Fingerprint, Record, Span, Value};
 
 use super::kinds::{FAMILY, Kinds, RACE_ORDER, event_fingerprint, race_fingerprint};
 use super::order::{Current, CurrentRule, active, current_race, numbers, race_order};
@@ -15,12 +15,30 @@ use super::settings::Settings;
 /// without a file never shows, and must not hold up the others.
 const ROUNDS_TO_SETTLE: i64 = 2;
 
+/// Where the current race is published.
+pub(super) const CURRENT_ORDER: (&str, &str) = ("race", "currentOrder");
+/// Under which namespace the state of the link is published; the key is the source's name.
+pub(super) const LINK: &str = "link";
+/// An upstream that answers nothing for so long, and to so many requests, is lost.
+const LOST_AFTER: Span = Span::secs(5);
+const LOST_REQUESTS: u32 = 3;
+
 pub(super) fn derive(
+    name: &str,
     kinds: &Kinds,
     asking: &Asking,
     settings: &Settings,
     holdings: &Holdings<'_>,
 ) -> Derived {
+    let mut derived = of_races(kinds, asking, settings, holdings);
+    if let Some((published, told)) = link(name, holdings) {
+        derived.published.push(published);
+        derived.drafts.extend(told);
+    }
+    derived
+}
+
+fn of_races(kinds: &Kinds, asking: &Asking, settings: &Settings, holdings: &Holdings<'_>) -> Derived {
     let Some(picture) = Picture::of(holdings.records) else { return Derived::default() };
     let target = |race: &str| asking.race(&picture.event, race, picture.zone.as_deref());
     if is_settling(&picture, settings, holdings) {
@@ -52,8 +70,8 @@ fn is_settling(picture: &Picture, settings: &Settings, holdings: &Holdings<'_>) 
 
 fn published(current: Option<&Current>, holdings: &Holdings<'_>) -> Published {
     Published {
-        namespace: "race".to_owned(),
-        key: "currentOrder".to_owned(),
+        namespace: CURRENT_ORDER.0.to_owned(),
+        key: CURRENT_ORDER.1.to_owned(),
         value: json!({
             "order": current.and_then(|current| current.order),
             "raceId": current.map(|current| &current.race_id),
@@ -98,15 +116,108 @@ fn changed(current: &Current, holdings: &Holdings<'_>) -> Option<Draft> {
     }
     let mut data = json!(current);
     data["before"] = before.map_or(Json::Null, Json::from);
-    Some(Draft {
-        rule: "current_changed".to_owned(),
-        event_type: format!("{FAMILY}.race.current_changed"),
-        subject: race_fingerprint(&current.race_id),
-        subject_key: current.race_id.clone(),
+    let subject = (race_fingerprint(&current.race_id), current.race_id.as_str());
+    Some(draft("current_changed", "race.current_changed", subject, data))
+}
+
+fn draft(rule: &str, event: &str, (subject, key): (Fingerprint, &str), data: Json) -> Draft {
+    Draft {
+        rule: rule.to_owned(),
+        event_type: format!("{FAMILY}.{event}"),
+        subject,
+        subject_key: key.to_owned(),
         data,
         dedupe_key: None,
         requires: Effect::Any,
         quiet: None,
         unseen_for: None,
+    }
+}
+
+/// Whether the upstream answers, where that is known and another than what is published; and what to tell of it. That
+/// it answers from the beginning is no news.
+fn link(name: &str, holdings: &Holdings<'_>) -> Option<(Published, Option<Draft>)> {
+    let seen = holdings.link;
+    let was_lost = holdings.value(LINK, name).is_some_and(|value| value["state"] == "lost");
+    let silent_long = seen.silent_since.is_some_and(|since| holdings.now - since >= LOST_AFTER);
+    let is_lost = match (seen.silent, seen.answered) {
+        (0, None) => return None,
+        (0, Some(_)) => false,
+        (silent, _) => was_lost || (silent >= LOST_REQUESTS && silent_long),
+    };
+    let published = |state: &str, since| Published {
+        namespace: LINK.to_owned(),
+        key: name.to_owned(),
+        value: json!({ "state": state, "since": since }),
+        stamp: Some("since".to_owned()),
+    };
+    let subject = (Fingerprint::of(&format!("{FAMILY}_upstream"), &[name]), name);
+    Some(match (was_lost, is_lost) {
+        (false, true) => {
+            let data = json!({ "since": seen.silent_since, "answered": seen.answered });
+            (
+                published("lost", seen.silent_since),
+                Some(draft("upstream_lost", "upstream.lost", subject, data)),
+            )
+        }
+        (true, false) => {
+            let since = holdings.value(LINK, name).map(|value| value["since"].clone());
+            let data = json!({ "lost_since": since, "answered": seen.answered });
+            (published("up", seen.answered), Some(draft("upstream_back", "upstream.back", subject, data)))
+        }
+        (true, true) => return None,
+        (false, false) => (published("up", seen.answered), None),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stakeout_core::Time;
+    use stakeout_core::derive::Link;
+
+    const NOW: Time = Time::from_secs(1_768_000_000);
+
+    /// What is published and told, given what is published and how the upstream answered.
+    fn of(
+        state: Option<&str>,
+        silent: u32,
+        silent_for: i64,
+        answered: bool,
+    ) -> Option<(String, Option<String>)> {
+        let published = state.map(|state| Published {
+            namespace: LINK.to_owned(),
+            key: "event".to_owned(),
+            value: json!({ "state": state, "since": NOW }),
+            stamp: None,
+        });
+        let holdings = Holdings {
+            now: NOW,
+            records: &[],
+            targets: &[],
+            focused: None,
+            published: published.as_slice(),
+            link: Link {
+                answered: answered.then_some(NOW - Span::secs(silent_for)),
+                silent,
+                silent_since: (silent > 0).then_some(NOW - Span::secs(silent_for)),
+            },
+        };
+        let (published, told) = link("event", &holdings)?;
+        Some((published.value["state"].as_str()?.to_owned(), told.map(|draft| draft.event_type)))
+    }
+
+    #[test]
+    fn an_upstream_is_lost_after_long_silence_and_back_with_its_first_answer() {
+        let says = |state: &str, told: Option<&str>| Some((state.to_owned(), told.map(str::to_owned)));
+        assert_eq!(of(None, 0, 0, false), None, "nobody has asked yet");
+        assert_eq!(of(None, 0, 0, true), says("up", None), "that it answers is no news");
+        assert_eq!(of(Some("up"), 50, 4, true), says("up", None), "not long enough");
+        assert_eq!(of(Some("up"), 2, 9, true), says("up", None), "not asked often enough");
+        assert_eq!(of(Some("up"), 3, 5, true), says("lost", Some("fpv.upstream.lost")));
+        assert_eq!(of(None, 3, 5, false), says("lost", Some("fpv.upstream.lost")), "off from the beginning");
+        assert_eq!(of(Some("lost"), 90, 9_000, true), None, "told once");
+        assert_eq!(of(Some("lost"), 1, 0, false), None, "a restart does not make it answer");
+        assert_eq!(of(Some("lost"), 0, 0, true), says("up", Some("fpv.upstream.back")));
+    }
 }

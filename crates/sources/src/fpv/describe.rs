@@ -10,6 +10,7 @@ use super::kinds::{FAMILY, Kinds};
 use super::leaderboard::{consecutive_laps, event_leaderboard};
 use super::normalize::Reader;
 use super::order::{current_race, race_order};
+use super::overlay::overlay;
 use super::picture::Picture;
 use super::plan::{Asking, RESULTS};
 use super::wire::event_of_page;
@@ -21,6 +22,25 @@ pub fn describe_dir(
     zone: Option<&str>,
     read: impl Fn(&str) -> Option<Vec<u8>>,
 ) -> Result<Json, Failure> {
+    captured(events, zone, &read).map(Captured::describe)
+}
+
+/// What an overlay would show of the same directory at that moment.
+pub fn overlay_dir(
+    events: &[String],
+    zone: Option<&str>,
+    now: Time,
+    read: impl Fn(&str) -> Option<Vec<u8>>,
+) -> Result<Json, Failure> {
+    let captured = captured(events, zone, &read)?;
+    Ok(overlay(&Picture::of(&captured.records).unwrap_or_default(), now))
+}
+
+fn captured(
+    events: &[String],
+    zone: Option<&str>,
+    read: &impl Fn(&str) -> Option<Vec<u8>>,
+) -> Result<Captured, Failure> {
     let event = match (read("index.html"), events) {
         (Some(page), _) => event_of_page(&page)?,
         (None, [only]) => only.to_ascii_lowercase(),
@@ -36,17 +56,25 @@ pub fn describe_dir(
     let asking = Asking { url: String::new(), zone: zone.map(str::to_owned) };
     let mut capture = Capture {
         reader: Reader { kinds: &kinds, asking: &asking },
-        read: &read,
+        read,
         held: BTreeMap::new(),
         warnings: Vec::new(),
     };
-    capture.page(&event)?;
+    capture.page(&event).map_err(|_| {
+        Failure::malformed(format!("expected an event's id, a GUID, under events/, found {event:?}"))
+    })?;
     for target in asking.of_event(&event) {
         for race in capture.take(&target).into_iter().flatten() {
             capture.take(&race);
         }
     }
-    Ok(capture.describe())
+    Ok(Captured { records: capture.held.into_values().collect(), warnings: capture.warnings })
+}
+
+/// Everything that a directory says.
+struct Captured {
+    records: Vec<Held>,
+    warnings: Vec<Json>,
 }
 
 struct Capture<'a, F> {
@@ -102,9 +130,11 @@ impl<F: Fn(&str) -> Option<Vec<u8>>> Capture<'_, F> {
         let warning = |w: &stakeout_core::Warning| json!({ "code": w.code, "detail": w.detail });
         self.warnings.extend(seen.warnings.iter().map(warning));
     }
+}
 
+impl Captured {
     fn describe(self) -> Json {
-        let records: Vec<Held> = self.held.into_values().collect();
+        let records = self.records;
         let picture = Picture::of(&records).unwrap_or_default();
         let kind = format!("{FAMILY}_events");
         let event = records.iter().find(|held| held.kind == kind && held.key == picture.event);

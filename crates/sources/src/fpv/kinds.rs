@@ -13,6 +13,8 @@
 //! | `fpv.result.changed` | a result appeared, or its place, points, laps, time or validity changed |
 //! | `fpv.event.switched` | the upstream shows another event |
 //! | `fpv.race.current_changed` | another race is the current one |
+//! | `fpv.upstream.lost` | the upstream has not answered anything for five seconds |
+//! | `fpv.upstream.back` | a lost upstream answers again |
 
 use std::sync::Arc;
 
@@ -85,14 +87,20 @@ pub(super) fn part(kind: &Kind, known: &[(&str, Value)]) -> Vec<Value> {
     kind.fields.iter().map(|field| value(field).unwrap_or_default()).collect()
 }
 
+fn field(name: &str, ty: FieldType) -> Field {
+    let field = Field::new(name, ty);
+    if name == RACE_ORDER { field.derived() } else { field }
+}
+
 fn kind(collection: &str, fields: &[(&str, FieldType)]) -> Kind {
     Kind {
         family: FAMILY.to_owned(),
         collection: collection.to_owned(),
         version: 1,
-        fields: fields.iter().map(|(name, ty)| Field::new(name, *ty)).collect(),
+        fields: fields.iter().map(|(name, ty)| field(name, *ty)).collect(),
         streams: vec![],
         merges: false,
+        views: vec![],
     }
 }
 

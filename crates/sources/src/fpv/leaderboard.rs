@@ -229,16 +229,21 @@ pub struct NextRace {
     pub colour: Option<String>,
 }
 
+/// The races from the current one on that are not completed, with their numbers.
+pub fn races_to_fly(picture: &Picture) -> Vec<(&Race, i64)> {
+    let Some(from) = current_race(picture).and_then(|current| current.order) else { return Vec::new() };
+    let numbered = race_order(picture).into_iter().zip(1..).filter(|(_, number)| *number >= from);
+    numbered.filter(|(race, _)| !race.is_completed()).collect()
+}
+
 /// The next races of a pilot, at most so many, the first first.
 pub fn next_races(picture: &Picture, pilot: &str, most: usize) -> Vec<NextRace> {
-    let order = race_order(picture);
-    let Some(from) = current_race(picture).and_then(|current| current.order) else { return Vec::new() };
-    let numbered = order.into_iter().zip(1..).filter(|(_, number)| *number >= from);
-    let to_fly = numbered.filter(|(race, _)| !race.is_completed()).enumerate();
+    let current = current_race(picture).and_then(|current| current.order);
+    let to_fly = races_to_fly(picture).into_iter().enumerate();
     let own = to_fly.filter_map(|(races_away, (race, order))| {
         let seat = race.seats.iter().find(|seat| seat.pilot == pilot)?;
         let channel: Option<&Channel> = seat.channel.as_ref().and_then(|id| picture.channels.get(id));
-        let readiness = match (race.is_running(), order == from) {
+        let readiness = match (race.is_running(), Some(order) == current) {
             (true, _) => Readiness::Racing,
             (false, true) => Readiness::Staging,
             (false, false) => Readiness::Waiting,

@@ -17,6 +17,7 @@ mod kinds;
 pub mod leaderboard;
 mod normalize;
 pub mod order;
+pub mod overlay;
 pub mod picture;
 mod plan;
 mod race;
@@ -28,17 +29,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use stakeout_core::derive::{DeriveEvery, Derived, Holdings};
+use stakeout_core::derive::{Derived, Derives, Holdings};
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
-    SettingRefused, Source, Span, TargetSpec, Time, Value,
+    Exchange, Facts, Failure, FailureClass, Kind, Limits, Looks, Observation, Plan, PollContext, Request,
+    Rule, SettingRefused, Source, Span, TargetSpec, Time, Value,
 };
 
 pub use config::{FpvConfig, SchedulerConfig};
-pub use describe::describe_dir;
+pub use describe::{describe_dir, overlay_dir};
 pub use kinds::{FAMILY, RACE_HISTORY, RACE_ORDER};
-pub use plan::FOCUS_PRIORITY;
 pub use settings::Settings;
 
 use kinds::Kinds;
@@ -78,15 +78,6 @@ impl FpvSource {
     /// The settings as they are now, live ones included.
     pub fn settings(&self) -> &Settings {
         &self.settings
-    }
-
-    /// The key of the target that a poll of `/current` makes due at once: the race it names, when that is another than
-    /// before. The rules decide which race is current; this only looks there sooner.
-    pub fn due_now(&self, target: &TargetSpec, before: &Facts, now: &Facts) -> Option<String> {
-        let named =
-            |facts: &Facts| facts.notes.get(discovery::HINT).and_then(Value::as_text).map(str::to_owned);
-        let hint = named(now).filter(|_| target.role == CURRENT)?;
-        (named(before).as_ref() != Some(&hint)).then(|| race_key(&hint))
     }
 }
 
@@ -143,14 +134,35 @@ impl Source for FpvSource {
         self.settings.plan(target, facts)
     }
 
-    fn derives(&self) -> Option<DeriveEvery> {
+    fn looks(&self) -> Looks {
+        Looks { every: self.settings.worker_interval, most: self.settings.burst }
+    }
+
+    /// The race that `/current` names, when that is another than before. The rules decide which race is current; this
+    /// only looks there sooner.
+    fn due_now(&self, target: &TargetSpec, before: &Facts, now: &Facts) -> Option<String> {
+        let named =
+            |facts: &Facts| facts.notes.get(discovery::HINT).and_then(Value::as_text).map(str::to_owned);
+        let hint = named(now).filter(|_| target.role == CURRENT)?;
+        (named(before).as_ref() != Some(&hint)).then(|| race_key(&hint))
+    }
+
+    fn derives(&self) -> Option<Derives> {
         // Without the regular check it still follows from every change.
         let every = self.settings.active_check;
-        Some(DeriveEvery(if every > Span::ZERO { every } else { OFF }))
+        let every = if every > Span::ZERO && self.settings.enabled { every } else { OFF };
+        let kinds = [&self.kinds.events, &self.kinds.rounds, &self.kinds.races].map(|kind| kind.full_name());
+        let published = [derive::CURRENT_ORDER, (derive::LINK, &self.name)];
+        let published = published.map(|(namespace, key)| (namespace.to_owned(), key.to_owned()));
+        Some(Derives { every, kinds: kinds.to_vec(), published: published.to_vec() })
     }
 
     fn derive(&self, holdings: &Holdings<'_>) -> Derived {
-        derive::derive(&self.kinds, &self.asking, &self.settings, holdings)
+        derive::derive(&self.name, &self.kinds, &self.asking, &self.settings, holdings)
+    }
+
+    fn open_settings(&self) -> Option<&str> {
+        Some(settings::PREFIX)
     }
 
     fn configured(&self, settings: &BTreeMap<String, Json>) -> Result<Arc<dyn Source>, SettingRefused> {

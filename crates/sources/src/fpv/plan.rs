@@ -27,9 +27,7 @@ pub(super) const RESULTS: &str = "results";
 /// One race.
 pub(super) const RACE: &str = "race";
 
-/// The priority of the race that has the focus.
-pub const FOCUS_PRIORITY: u8 = 100;
-/// The priority of the other races.
+/// The priority of the races that do not have the focus.
 pub(super) const RACE_PRIORITY: u8 = 10;
 /// The priority of everything else.
 const OTHER_PRIORITY: u8 = 20;
@@ -113,6 +111,8 @@ impl Settings {
     /// How often to look at this target.
     pub(super) fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {
         let every = match target.role.as_str() {
+            // What is off is not even looked at when it gains the focus.
+            RACE if facts.focused && self.or_off(self.race_active) == OFF => Span::ZERO,
             RACE => {
                 return Plan::Focus(Focus {
                     active: self.or_off(self.race_active),

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 use stakeout_core::{Limits, SettingRefused, Span};
 
 /// The part of a name that all of them share.
-const PREFIX: &str = "scheduler.";
+pub(super) const PREFIX: &str = "scheduler.";
 /// The longest interval, and the longest worker interval.
 const LONGEST_MS: i64 = 86_400_000;
 const BURST_MAX: i64 = 10_000;

@@ -320,6 +320,7 @@ impl DoubtConfig {
     /// As the comparison uses it.
     pub fn policy(&self) -> DoubtPolicy {
         DoubtPolicy {
+            companions: false,
             share: self.share,
             at_least: self.at_least as usize,
             confirm_empty_baseline: self.confirm_empty_baseline,

@@ -68,6 +68,7 @@ impl Reading {
             false => vec![Stream { name: format!("{collection}_history"), fields: config.history.clone() }],
         };
         let field = |(name, config): &(String, FieldConfig)| Field {
+            derived: false,
             name: name.clone(),
             // A column of text takes whatever an untyped field turns out to hold.
             ty: match config.holds {
@@ -84,6 +85,7 @@ impl Reading {
             fields: fields.iter().map(field).collect(),
             streams,
             merges: false,
+            views: vec![],
         };
         Ok(Reading {
             group_space: format!("{}/group", kind.full_name()),

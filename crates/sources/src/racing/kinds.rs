@@ -72,6 +72,7 @@ fn kind(collection: &str, fields: &[(&str, FieldType)]) -> Kind {
         fields: fields.iter().map(|(name, ty)| Field::new(name, *ty)).collect(),
         streams: vec![],
         merges: false,
+        views: vec![],
     }
 }
 

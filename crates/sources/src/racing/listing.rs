@@ -17,7 +17,7 @@ use super::normalize::{known_status, meeting_fingerprint, status_word};
 use super::nz_time::Date;
 use super::plan::{PAGES_MAX, Page, RACE, RACE_PRIORITY, race_key};
 use super::status::Status;
-use super::wire::{Answer, ListedRace, Meeting, MeetingsData};
+use super::wire::{Answer, ListedRace, Meeting, MeetingsCount, MeetingsData};
 use crate::lenient::Leaf;
 use crate::odd::Odd;
 
@@ -43,7 +43,7 @@ pub(super) fn country_code(country: &str) -> String {
 
 /// Whether a page was full, so that another one may follow.
 pub(super) fn is_full(body: &[u8], page_size: usize) -> bool {
-    let answer: Result<Answer<'_, MeetingsData<'_>>, Failure> = Answer::read_from(body);
+    let answer: Result<Answer<'_, MeetingsCount<'_>>, Failure> = Answer::read_from(body);
     answer.is_ok_and(|answer| answer.data.meetings.items().len() >= page_size)
 }
 

@@ -3,7 +3,7 @@
 //! Both shapes are read: the real envelope `{header, params, data}`, and a bare `{race, entrants, money_flow}` whose
 //! fields stand at the top.
 
-use serde::de::{Deserialize, Deserializer, MapAccess};
+use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess};
 use stakeout_core::{Failure, FailureClass, Time};
 
 use crate::lenient::{Fields, Leaf, List, upstream_object};
@@ -177,6 +177,14 @@ upstream_object! {
 }
 
 upstream_object! {
+    /// A page of meetings, only counted.
+    MeetingsCount {
+        "meetings" => meetings: List<IgnoredAny>,
+        "error" => error: Leaf<'a>,
+    }
+}
+
+upstream_object! {
     /// A meeting: one place, one day.
     Meeting {
         "meeting" => meeting: Leaf<'a>,
@@ -223,6 +231,12 @@ impl<'a> Data<'a> for EventData<'a> {
 }
 
 impl<'a> Data<'a> for MeetingsData<'a> {
+    fn error(&self) -> &Leaf<'a> {
+        &self.error
+    }
+}
+
+impl<'a> Data<'a> for MeetingsCount<'a> {
     fn error(&self) -> &Leaf<'a> {
         &self.error
     }

@@ -83,7 +83,7 @@ fn every_setting_shows_its_effect() {
     {
         assert_eq!(every(&*live, role), Span::ms(ms), "{role}");
     }
-    assert_eq!(live.derives().map(|every| every.0), Some(Span::ms(700)));
+    assert_eq!(live.derives().map(|derives| derives.every), Some(Span::ms(700)));
     assert_eq!((live.limits().concurrency, live.limits().max_jitter), (4, Span::ms(30)));
     let channels = configured(&[("channelsMs", json!(60_000))]).expect("a good setting");
     assert_eq!((every(&*channels, "channels"), every(&*channels, "event")), (Span::secs(60), Span::secs(10)));
@@ -122,7 +122,7 @@ fn an_interval_of_nothing_switches_off_and_leaves_the_records_alone() {
     let active = configured(&[("raceActiveMs", json!(0))]).expect("a good setting");
     assert!(!due_within_a_day(&*active, "race", true) && due_within_a_day(&*active, "race", false));
     let off = configured(&[("activeCheckMs", json!(0))]).expect("a good setting");
-    assert!(off.derives().is_some_and(|every| every.0 > Span::hours(24)), "changes still count");
+    assert!(off.derives().is_some_and(|derives| derives.every > Span::hours(24)), "changes still count");
 }
 
 #[test]

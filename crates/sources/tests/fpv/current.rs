@@ -212,7 +212,7 @@ fn the_published_value_is_the_seeds() {
         derived.drafts[0].data,
         json!({ "race_id": race(101), "order": 1, "rule": "first", "before": null })
     );
-    assert_eq!(world.source.derives().map(|every| every.0), Some(Span::ms(1_000)));
+    assert_eq!(world.source.derives().map(|derives| derives.every), Some(Span::ms(1_000)));
 }
 
 /// Edge case 15: on the venue's clock 9:59 is before 10:00.

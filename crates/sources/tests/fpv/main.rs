@@ -7,4 +7,5 @@ mod current;
 mod damage;
 mod discovery;
 mod life;
+mod overlay;
 mod support;

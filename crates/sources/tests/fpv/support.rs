@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use stakeout_core::compare::{
     Basis, Item, Memory, Verdict, compare, kinds_meaning, meaning, target_fingerprint,
 };
-use stakeout_core::derive::{Derived, Held, Holdings};
+use stakeout_core::derive::{Derived, Held, Holdings, Link};
 use stakeout_core::history::changed_fields;
 use stakeout_core::judge::{Change, Judgement};
 use stakeout_core::{
@@ -283,6 +283,7 @@ impl World {
             facts_before: &watched.facts,
             facts: &seen.facts,
             before: &watched.snapshot,
+            memory: &watched.memory,
             changes: &changes,
         };
         if found.verdict == Verdict::Changed {
@@ -347,7 +348,14 @@ impl World {
         let records: Vec<Held> = self.held();
         let targets: Vec<String> = self.targets.keys().cloned().collect();
         let focused = self.focused.as_deref();
-        self.source.derive(&Holdings { now: self.now, records: &records, targets: &targets, focused })
+        self.source.derive(&Holdings {
+            now: self.now,
+            records: &records,
+            targets: &targets,
+            focused,
+            published: &[],
+            link: Link::default(),
+        })
     }
 
     pub(crate) fn derive(&mut self) {

@@ -216,6 +216,7 @@ impl Watch {
             facts_before: &self.facts,
             facts: &facts,
             before: &self.snapshot,
+            memory: &self.memory,
             changes: &changes,
         };
         let told = comparison.verdict == Verdict::Changed;

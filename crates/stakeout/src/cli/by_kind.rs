@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use stakeout_core::Time;
+use stakeout_sources::tables::Rate;
 
 use super::{retiming, share, time};
 
@@ -13,6 +14,43 @@ pub enum PlanWhat {
     /// The polls of one race, without jitter
     #[command(after_help = PLAN_RACING_HELP)]
     Racing(PlanRacingArgs),
+    /// What a request budget buys for restaurant tables
+    #[command(after_help = PLAN_TABLES_HELP)]
+    Tables(PlanTablesArgs),
+}
+
+const PLAN_TABLES_HELP: &str = "\
+Example: two weeks of a box with 2,722 venues, two times a day, two party sizes
+  stakeout plan tables --venues 2722 --budget 60/min";
+
+/// `plan tables`
+#[derive(Debug, Args)]
+pub struct PlanTablesArgs {
+    /// Venues in the box
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub venues: u64,
+    /// How often the provider may be asked
+    #[arg(long, value_name = "RATE", default_value = "60/min", value_parser = rate)]
+    pub budget: Rate,
+    /// Days from today on
+    #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub days: u32,
+    /// Time slots a day
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=24))]
+    pub time_slots: u32,
+    /// Party sizes
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub party_sizes: u32,
+    /// Venues per page
+    #[arg(long, value_name = "N", default_value_t = 75, value_parser = clap::value_parser!(u32).range(1..=75))]
+    pub per_page: u32,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+}
+
+fn rate(text: &str) -> Result<Rate, String> {
+    Rate::parse(text).ok_or_else(|| "expected a rate such as 60/min, 2/s or 600/h".to_owned())
 }
 
 const PLAN_RACING_HELP: &str = "\
@@ -57,6 +95,58 @@ pub enum TryWhat {
     /// The answer about one race, as the NZTAB affiliates API gives it
     #[command(after_help = TRY_RACING_HELP)]
     Racing(TryRacingArgs),
+    /// An event, as a directory laid out like FPVTrackside's paths
+    #[command(after_help = TRY_FPV_HELP)]
+    Fpv(TryFpvArgs),
+    /// A page of Resy's venue search
+    #[command(after_help = TRY_TABLES_HELP)]
+    Tables(TryTablesArgs),
+}
+
+const TRY_TABLES_HELP: &str = "\
+Examples:
+  stakeout try tables --file response.json                           the slots in a table
+  stakeout try tables --file now.json --previous before.json --json  what would be added, closed and told";
+
+/// `try tables`
+#[derive(Debug, Args)]
+pub struct TryTablesArgs {
+    /// The saved body of an answer
+    #[arg(long, value_name = "FILE")]
+    pub file: PathBuf,
+    /// An earlier one, taken as the baseline
+    #[arg(long, value_name = "FILE")]
+    pub previous: Option<PathBuf>,
+    /// For how many people was asked
+    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub party_size: u32,
+    /// The market's time zone
+    #[arg(long, value_name = "NAME", default_value = "America/New_York")]
+    pub zone: String,
+    /// The most slots that the provider shows of a venue; 0 if it shows all
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub slot_cap: u32,
+    /// Print {"slots", "coverage", "added", "closed", "drops", "warnings"}
+    #[arg(long)]
+    pub json: bool,
+}
+
+/// What to do with the buckets of tables sources.
+#[derive(Debug, Subcommand)]
+pub enum TablesAction {
+    /// Set baseline and previous state anew from the next complete poll, silently
+    Rebaseline(RebaselineArgs),
+}
+
+/// `tables rebaseline`
+#[derive(Debug, Args)]
+pub struct RebaselineArgs {
+    /// SOURCE/BUCKET, or the bucket alone if only one source has it
+    #[arg(value_name = "BUCKET", required_unless_present = "all", conflicts_with = "all")]
+    pub bucket: Option<String>,
+    /// Every bucket of every source
+    #[arg(long)]
+    pub all: bool,
 }
 
 const TRY_RACING_HELP: &str = "\
@@ -75,12 +165,41 @@ pub struct TryRacingArgs {
     pub json: bool,
 }
 
+const TRY_FPV_HELP: &str = "\
+The directory has events/EVENT/Event.json, Pilots.json, Rounds.json, Results.json and RACE/Race.json, httpfiles/Channels.json,
+and index.html (the page, which names the event) when there are several events.
+
+Examples:
+  stakeout try fpv --dir capture             event, order, current race and leaderboard in tables
+  stakeout try fpv --dir capture --json      the same as one JSON document
+  stakeout try fpv --dir capture --overlay   what a stream overlay would show, as JSON";
+
+/// `try fpv`
+#[derive(Debug, Args)]
+pub struct TryFpvArgs {
+    /// The captured directory
+    #[arg(long, value_name = "DIR")]
+    pub dir: PathBuf,
+    /// The venue's time zone, should the event not say it
+    #[arg(long, value_name = "ZONE")]
+    pub zone: Option<String>,
+    /// Print one JSON document
+    #[arg(long)]
+    pub json: bool,
+    /// Print what a stream overlay would show, as JSON
+    #[arg(long, conflicts_with = "json")]
+    pub overlay: bool,
+}
+
 /// What to simulate.
 #[derive(Debug, Subcommand)]
 pub enum SimulateWhat {
     /// A racing day, watched by the real engine and compared with what really happened
     #[command(after_help = SIMULATE_RACING_HELP)]
     Racing(SimulateRacingArgs),
+    /// A drone racing event, watched by the real engine and compared with what really happened
+    #[command(after_help = SIMULATE_FPV_HELP)]
+    Fpv(SimulateFpvArgs),
 }
 
 const SIMULATE_RACING_HELP: &str = "\
@@ -109,6 +228,33 @@ pub struct SimulateRacingArgs {
     /// The table of intervals: seed or tight
     #[arg(long, value_name = "NAME", default_value = "seed")]
     pub cadence: CadencePreset,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
+const SIMULATE_FPV_HELP: &str = "\
+The same seed gives the same event. With 48 races or more every incident happens: crashes, resets, rounds that are
+inserted, hours without the upstream, another event, and 13 more. Exits with 1 when, without faults, a lap or a turn was
+missed or invented, or the published race was not what the polls had shown.
+
+Examples:
+  stakeout simulate fpv                    60 races and everything that goes wrong in them
+  stakeout simulate fpv --races 12         a short one in which all goes by plan
+  stakeout simulate fpv --faults 0.01      failing requests on top";
+
+/// `simulate fpv`
+#[derive(Debug, Args)]
+pub struct SimulateFpvArgs {
+    /// Races of the event
+    #[arg(long, value_name = "N", default_value_t = 60, value_parser = clap::value_parser!(u32).range(1..=600))]
+    pub races: u32,
+    /// Decides everything that happens
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// The chance of each sort of fault per request, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    pub faults: f64,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,

@@ -119,16 +119,21 @@ async fn upstream(source: &Arc<dyn Source>, fetch: &dyn Fetch) -> Finding {
         return Finding::new(what, false, "it has no target to begin with");
     };
     let mut look = Look { target: target.key.clone(), ..Look::default() };
-    let result = poll(&**source, &target, fetch, &clock, &mut look).await;
+    let mut result = poll(&**source, &target, fetch, &clock, &mut look).await;
+    // A calendar asks nobody: what it lists does.
+    if let (0, Ok(Some(listed))) = (look.requests, &result) {
+        look = Look { target: listed.key.clone(), ..Look::default() };
+        result = poll(&**source, listed, fetch, &clock, &mut look).await;
+    }
     let seen = format!(
         "target {}: {}{} bytes in {} ms",
-        target.key,
+        look.target,
         look.status.map(|status| format!("status {status}, ")).unwrap_or_default(),
         look.bytes,
         look.took_ms
     );
     let (ok, says) = match result {
-        Ok(()) => {
+        Ok(_) => {
             let odd: String = look.warnings.iter().map(|warning| format!("; {warning}")).collect();
             (true, format!("{seen}, {} records{odd}", look.records))
         }
@@ -137,14 +142,14 @@ async fn upstream(source: &Arc<dyn Source>, fetch: &dyn Fetch) -> Finding {
     Finding { look: Some(look), ..Finding::new(what, ok, says) }
 }
 
-/// A poll that leaves no trace.
+/// A poll that leaves no trace; answers the first target that it lists.
 async fn poll(
     source: &dyn Source,
     target: &TargetSpec,
     fetch: &dyn Fetch,
     clock: &Clock,
     look: &mut Look,
-) -> Result<(), Failure> {
+) -> Result<Option<TargetSpec>, Failure> {
     let facts = Facts::default();
     let began = clock.now();
     let context = PollContext { now: began, facts: &facts };
@@ -181,5 +186,6 @@ async fn poll(
     let observation = source.normalize(target, &exchanges, &context)?;
     look.records = observation.records.len();
     look.warnings = observation.warnings.iter().map(|w| format!("{}: {}", w.code, w.detail)).collect();
-    Ok(())
+    look.warnings.extend(source.outlook(&exchanges));
+    Ok(observation.targets.into_iter().flatten().next())
 }

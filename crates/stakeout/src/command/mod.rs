@@ -9,6 +9,7 @@ mod poll;
 mod run;
 mod settings;
 mod simulate;
+mod tables;
 mod targets;
 mod token;
 mod try_out;
@@ -63,6 +64,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Events(args) => events::events(&place, &args).await,
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,
+        Command::Tables(action) => tables::tables(&place, action).await,
         Command::Token(action) => token::token(&place, action).await,
         // Done before a configuration was looked for.
         Command::Demo(_)

@@ -1,5 +1,8 @@
 //! `stakeout simulate`: a whole day in virtual time.
 
+mod fpv;
+
+use std::collections::BTreeMap;
 use std::process::ExitCode;
 
 use anyhow::Result;
@@ -13,6 +16,7 @@ use crate::simulate::racing::{PhaseAdherence, RacingDay, RacingReport};
 pub(super) fn simulate(what: &SimulateWhat) -> Result<ExitCode> {
     match what {
         SimulateWhat::Racing(args) => racing(args),
+        SimulateWhat::Fpv(args) => fpv::simulate(args),
     }
 }
 
@@ -41,21 +45,8 @@ fn racing(args: &SimulateRacingArgs) -> Result<ExitCode> {
 }
 
 fn text(report: &RacingReport) -> String {
-    let mut phases = Table::new(&["PHASE", "POLLS", "LATE", "MISSED", "LONGEST GAP", "LATENESS P99"]);
-    for (name, phase) in in_order(report) {
-        phases.row([
-            name.clone(),
-            phase.polls.to_string(),
-            phase.late.to_string(),
-            phase.missed.to_string(),
-            seconds(phase.longest_gap_ms),
-            phase.lateness_ms_p99.map_or_else(|| "-".to_owned(), |ms| format!("≤ {ms} ms")),
-        ]);
-    }
-    let mut events = Table::new(&["EVENT", "TOLD"]);
-    for (name, told) in &report.events {
-        events.row([name.clone(), told.to_string()]);
-    }
+    let phases = phases(in_order(report));
+    let events = events(&report.events);
     let delay = report.detection_delay_ms.map_or_else(
         || "nothing to detect".to_owned(),
         |delay| format!("p50 {}, p99 {}", seconds(delay.p50), seconds(delay.p99)),
@@ -81,6 +72,29 @@ fn text(report: &RacingReport) -> String {
         parts.push(report.remarks.join("\n"));
     }
     parts.join("\n\n")
+}
+
+fn phases<'a>(phases: impl IntoIterator<Item = (&'a String, &'a PhaseAdherence)>) -> Table {
+    let mut table = Table::new(&["PHASE", "POLLS", "LATE", "MISSED", "LONGEST GAP", "LATENESS P99"]);
+    for (name, phase) in phases {
+        table.row([
+            name.clone(),
+            phase.polls.to_string(),
+            phase.late.to_string(),
+            phase.missed.to_string(),
+            seconds(phase.longest_gap_ms),
+            phase.lateness_ms_p99.map_or_else(|| "-".to_owned(), |ms| format!("≤ {ms} ms")),
+        ]);
+    }
+    table
+}
+
+fn events(told: &BTreeMap<String, u64>) -> Table {
+    let mut table = Table::new(&["EVENT", "TOLD"]);
+    for (name, told) in told {
+        table.row([name.clone(), told.to_string()]);
+    }
+    table
 }
 
 /// The phases as a race goes through them: the countdown from the earliest, then what follows the start.

@@ -83,15 +83,17 @@ fn cells(row: &TargetRow, now: Time) -> [String; 8] {
     ]
 }
 
+/// What to do with a target.
 #[derive(Clone, Copy)]
-enum Verb {
+pub(super) enum Verb {
     Enable,
     Disable,
     PollNow,
     Rebaseline,
 }
 
-async fn change(place: &Place, typed: &str, verb: Verb) -> Result<()> {
+/// Does it, through the running process if there is one.
+pub(super) async fn change(place: &Place, typed: &str, verb: Verb) -> Result<()> {
     // Found beside the running process, so that a typing mistake is told the same way either way.
     let row = target::resolve(&*place.read()?, typed).await?;
     let name = target::name(&row);

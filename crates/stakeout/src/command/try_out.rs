@@ -1,13 +1,16 @@
 //! `stakeout try`: what a saved answer says, by the same reader that the engine uses. Writes nothing.
 
+mod fpv;
+
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context, Result, anyhow};
 use serde_json::Value as Json;
 use stakeout_sources::racing::describe_file;
+use stakeout_sources::tables::{DescribeOptions, describe_files};
 
-use crate::cli::TryWhat;
+use crate::cli::{TryTablesArgs, TryWhat};
 use crate::output::{self, Table};
 
 /// As much as the engine would read of an answer, and room for somebody's indentation.
@@ -22,6 +25,8 @@ pub(super) fn try_out(what: &TryWhat) -> Result<ExitCode> {
             })?;
             if args.json { output::pretty(&seen)? } else { output::line(&race(&seen))? }
         }
+        TryWhat::Fpv(args) => fpv::try_out(args)?,
+        TryWhat::Tables(args) => tables(args)?,
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -39,6 +44,62 @@ fn read(path: &Path) -> Result<Vec<u8>> {
     std::fs::read(path).with_context(cannot)
 }
 
+fn tables(args: &TryTablesArgs) -> Result<()> {
+    let body = read(&args.file)?;
+    let previous = args.previous.as_deref().map(read).transpose()?;
+    let options =
+        DescribeOptions { party_size: args.party_size, zone: args.zone.clone(), slot_cap: args.slot_cap };
+    let seen = describe_files(&body, previous.as_deref(), &options).map_err(|failure| {
+        anyhow!("{} is not understood as a venue search: {failure}", args.file.display())
+    })?;
+    if args.json { output::pretty(&seen) } else { output::line(&slots(&seen)) }
+}
+
+/// A page of venues for people: its slots, what became of the earlier ones, and what was odd.
+fn slots(seen: &Json) -> String {
+    let mut table = Table::new(&["START", "VENUE", "NEIGHBORHOOD", "FOR", "SEATINGS", ""]);
+    let is_in = |list: &str, slot: &Json| seen[list].as_array().is_some_and(|l| l.contains(&slot["slot_id"]));
+    for slot in seen["slots"].as_array().into_iter().flatten() {
+        let sizes = slot["party_sizes"].as_array().into_iter().flatten();
+        let sizes: Vec<String> = sizes.map(ToString::to_string).collect();
+        let seatings = slot["seatings"].as_array().into_iter().flatten();
+        let seatings: Vec<String> = seatings.map(|seating| text(&seating["type"])).collect();
+        let mark = match (is_in("drops", slot), is_in("added", slot)) {
+            (true, _) => "drop",
+            (false, true) => "added",
+            (false, false) => "",
+        };
+        table.row([
+            text(&slot["start"]),
+            text(&slot["venue_name"]),
+            text(&slot["neighborhood"]),
+            sizes.join(", "),
+            seatings.join(", "),
+            mark.to_owned(),
+        ]);
+    }
+    let count = |list: &str| seen[list].as_array().map_or(0, Vec::len);
+    let sum = format!(
+        "{} slots at {} venues, {} coverage: {} added, {} closed, {} drops",
+        count("slots"),
+        seen["venues"],
+        text(&seen["coverage"]),
+        count("added"),
+        count("closed"),
+        count("drops")
+    );
+    let mut parts = vec![table.render(), sum];
+    parts.push(odd(seen));
+    parts.join("\n\n")
+}
+
+fn odd(seen: &Json) -> String {
+    let odd = seen["warnings"].as_array().into_iter().flatten();
+    let odd: Vec<String> =
+        odd.map(|w| format!("warning {}: {}", text(&w["code"]), text(&w["detail"]))).collect();
+    if odd.is_empty() { "no warnings".to_owned() } else { odd.join("\n") }
+}
+
 /// The answer about a race for people: race, runners, pools, result, and what was odd.
 fn race(seen: &Json) -> String {
     let mut parts = vec![about(seen)];
@@ -49,10 +110,7 @@ fn race(seen: &Json) -> String {
         table(seen, "dividends", &["DIVIDEND", "PAYS", "STATUS"], ["product", "dividend", "status"]),
     ];
     parts.extend(tables.into_iter().filter(|table| !table.is_empty()).map(|table| table.render()));
-    let odd = seen["warnings"].as_array().into_iter().flatten();
-    let odd: Vec<String> =
-        odd.map(|w| format!("warning {}: {}", text(&w["code"]), text(&w["detail"]))).collect();
-    parts.push(if odd.is_empty() { "no warnings".to_owned() } else { odd.join("\n") });
+    parts.push(odd(seen));
     parts.join("\n\n")
 }
 

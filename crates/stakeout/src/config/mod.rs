@@ -17,8 +17,10 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stakeout_core::Span;
+use stakeout_sources::fpv::FpvConfig;
 use stakeout_sources::json::JsonConfig;
 use stakeout_sources::racing::RacingConfig;
+use stakeout_sources::tables::TablesConfig;
 use stakeout_sources::written::{Duration, Secret};
 use stakeout_store::Retention;
 
@@ -152,6 +154,10 @@ pub enum SourceConfig {
     Json(Box<JsonConfig>),
     /// Horse races: the NZTAB affiliates API.
     Racing(Box<RacingConfig>),
+    /// Drone races: the event that an FPVTrackside has open.
+    Fpv(Box<FpvConfig>),
+    /// Restaurant tables: Resy's venue search.
+    Tables(Box<TablesConfig>),
 }
 
 impl SourceConfig {
@@ -164,6 +170,11 @@ impl SourceConfig {
             SourceConfig::Racing(config) => {
                 let RacingConfig { from, partner, partner_id, .. } = &**config;
                 let named = [("from", from), ("partner", partner), ("partner_id", partner_id)];
+                named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
+            }
+            SourceConfig::Fpv(_) => Vec::new(),
+            SourceConfig::Tables(config) => {
+                let named = [("api_key", &config.api_key), ("auth_token", &config.auth_token)];
                 named.map(|(key, secret)| (key.to_owned(), secret)).to_vec()
             }
         }

@@ -46,7 +46,7 @@ impl ConfigError {
 }
 
 /// The kinds of sources, as the configuration names them.
-pub(super) const KINDS: &[&str] = &["json", "racing"];
+pub(super) const KINDS: &[&str] = &["json", "racing", "fpv", "tables"];
 
 /// Reads a configuration. The sources are read one by one: an enum read by its tag would lose the lines.
 pub(super) fn read(file: &str, text: &str) -> Result<Config, ConfigError> {
@@ -109,6 +109,8 @@ impl Reader<'_> {
         match kind.get_ref().as_str() {
             Some("json") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Json),
             Some("racing") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Racing),
+            Some("fpv") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Fpv),
+            Some("tables") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Tables),
             Some(other) => {
                 let hint = instead(other, KINDS);
                 let message = format!("unknown kind `{other}` in [source.{name}]: {hint}");

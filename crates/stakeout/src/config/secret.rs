@@ -18,7 +18,8 @@ pub enum Secrets {
 }
 
 impl Secrets {
-    fn variable(&self, name: &str) -> Option<String> {
+    /// The value of a variable, if it is set.
+    pub(super) fn variable(&self, name: &str) -> Option<String> {
         match self {
             Secrets::Environment => std::env::var(name).ok(),
             Secrets::Only(variables) => variables.get(name).cloned(),

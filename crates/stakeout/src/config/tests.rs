@@ -44,7 +44,7 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
         ),
         (
             "[source.shop]\nurl = \"x\"",
-            "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`, `racing`",
+            "stakeout.toml:1: [source.shop] has no `kind`: add one of `json`, `racing`, `fpv`, `tables`",
         ),
         (
             "[source.shop]\nkind = \"jsn\"",
@@ -90,6 +90,23 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
         (
             "[source.nz]\nkind = \"racing\"\ncadance = \"tight\"",
             "stakeout.toml:3: unknown key `cadance` in [source.nz]: did you mean `cadence`?",
+        ),
+        ("[source.track]\nkind = \"fpv\"", "stakeout.toml:1: [source.track] missing field `url`"),
+        (
+            "[source.track]\nkind = \"fpv\"\nurl = \"trackside.local:8080\"",
+            "stakeout.toml:3: [source.track] url: expected an absolute URL without a query, such as \"http://trackside.local:8080\"",
+        ),
+        (
+            "[source.track]\nkind = \"fpv\"\nurl = \"http://trackside.local:8080\"\n[source.track.scheduler]\nburst = 0",
+            "stakeout.toml:5: [source.track.scheduler] burst: give a whole number from 1 to 10000, found 0",
+        ),
+        (
+            "[source.track]\nkind = \"fpv\"\nurl = \"http://trackside.local:8080\"\n[source.track.scheduler]\nraceActive = 9",
+            "stakeout.toml:5: unknown key `raceActive` in [source.track.scheduler]: did you mean `raceActiveMs`?",
+        ),
+        (
+            "[source.a]\nkind = \"fpv\"\nurl = \"http://a:8080\"\n[source.b]\nkind = \"fpv\"\nurl = \"http://b:8080\"",
+            "stakeout.toml:5: [source.b] kind: one Stakeout watches one FPVTrackside, and source `a` is one already: both would publish race/currentOrder. Run a second Stakeout with a configuration and a database of its own",
         ),
         (
             &source(
@@ -172,7 +189,7 @@ fn the_example_works_and_shows_every_key() {
         .collect();
     let all = all.join("\n");
     let loaded = Loaded::from_text("stakeout.example.toml", &all).expect("valid with everything");
-    assert_eq!(loaded.config.source.len(), 4);
+    assert_eq!(loaded.config.source.len(), 7);
     let example: serde_json::Value = toml::from_str(&all).expect("TOML");
     assert_eq!(example_is_complete(&example), std::collections::BTreeSet::new());
 }
@@ -229,7 +246,8 @@ fn the_environment_example_names_what_the_sources_demand() {
     // Each kind with nothing but what it must be given.
     let mut demanded = std::collections::BTreeSet::new();
     for kind in read::KINDS {
-        let required = if *kind == "json" { "url = \"https://example.org/\"" } else { "" };
+        let has_address = matches!(*kind, "racing" | "tables");
+        let required = if has_address { "" } else { "url = \"https://example.org/\"" };
         let text = format!("[source.x]\nkind = \"{kind}\"\n{required}\n");
         let loaded = Loaded::from_text("stakeout.toml", &text).expect("the defaults");
         for (_, secret) in loaded.config.source["x"].secrets() {

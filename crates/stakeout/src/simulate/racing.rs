@@ -7,16 +7,18 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use stakeout_core::adherence::{LatenessHistogram, Run};
 use stakeout_core::{Event, Source, Span, Time};
 use stakeout_engine::{Engine, EngineConfig, virtual_runtime};
 use stakeout_sim::nztab::{Body, Day, DayConfig, Faults, Upstream, nz_date, nz_time};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
-use stakeout_store::{EventFilter, Store, TargetFilter};
+use stakeout_store::{EventFilter, Store};
 
 use super::nztab::InProcess;
 use super::oracle;
+use super::tally::{adherence, count, quantiles, runs};
+
+pub use super::tally::{PhaseAdherence, Quantiles};
 
 /// What to simulate.
 #[derive(Clone, Debug)]
@@ -33,21 +35,6 @@ pub struct RacingDay {
     pub config: RacingConfig,
     /// Where to keep the database; in memory, unless given.
     pub database: Option<PathBuf>,
-}
-
-/// How the polls of one phase went.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PhaseAdherence {
-    /// Polls made.
-    pub polls: u64,
-    /// Sent later than tolerated.
-    pub late: u64,
-    /// Due polls that were missed.
-    pub missed: u64,
-    /// The longest a change could go unseen between two polls.
-    pub longest_gap_ms: i64,
-    /// 99 of 100 polls were sent no later than this.
-    pub lateness_ms_p99: Option<f64>,
 }
 
 /// What came of it.
@@ -79,15 +66,6 @@ pub struct RacingReport {
     pub took_ms: u64,
     /// The first few misses and wrong events, in words.
     pub remarks: Vec<String>,
-}
-
-/// Half, and all but one in a hundred.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Quantiles {
-    /// Half were no longer than this.
-    pub p50: i64,
-    /// 99 of 100 were no longer than this.
-    pub p99: i64,
 }
 
 /// A simulated day that is over, for tests that want to look closer.
@@ -156,7 +134,7 @@ impl RacingDay {
             races: self.races,
             requests: upstream.requests(),
             requests_per_minute_max: busiest_minute(&asked),
-            adherence: adherence(&runs),
+            adherence: adherence(runs.values().flatten()),
             events: count(events.iter().map(|event| event.event_type.clone())),
             history_rows,
             expected: verdict.expected,
@@ -179,47 +157,8 @@ impl RacingDay {
     }
 }
 
-async fn runs(store: &dyn Store) -> Result<Vec<Run>> {
-    let mut runs = Vec::new();
-    let filter = TargetFilter { limit: 100_000, ..TargetFilter::default() };
-    for row in store.targets(&filter).await? {
-        runs.extend(store.runs(row.id, Time(i64::MIN), Time(i64::MAX)).await?);
-        runs.extend(row.state.run);
-    }
-    Ok(runs)
-}
-
-fn adherence(runs: &[Run]) -> BTreeMap<String, PhaseAdherence> {
-    let mut phases: BTreeMap<String, (PhaseAdherence, LatenessHistogram)> = BTreeMap::new();
-    for run in runs {
-        let (phase, histogram) = phases.entry(run.phase.clone()).or_default();
-        phase.polls += run.polls;
-        phase.late += run.late;
-        phase.missed += run.missed;
-        phase.longest_gap_ms = phase.longest_gap_ms.max(run.longest_gap.as_ms());
-        histogram.merge(&run.histogram);
-    }
-    let finish = |(name, (mut phase, histogram)): (String, (PhaseAdherence, LatenessHistogram))| {
-        phase.lateness_ms_p99 = histogram.quantile(0.99).map(|span| span.as_secs_f64() * 1e3);
-        (name, phase)
-    };
-    phases.into_iter().map(finish).collect()
-}
-
 fn busiest_minute(asked: &[super::nztab::Asked]) -> u64 {
     count(asked.iter().map(|asked| asked.at.us() / 60_000_000)).into_values().max().unwrap_or_default()
-}
-
-fn count<K: Ord>(items: impl Iterator<Item = K>) -> BTreeMap<K, u64> {
-    let mut counts = BTreeMap::new();
-    items.for_each(|item| *counts.entry(item).or_default() += 1);
-    counts
-}
-
-fn quantiles(mut delays: Vec<Span>) -> Option<Quantiles> {
-    delays.sort_unstable();
-    let at = |q: f64| delays.get(((delays.len() as f64 * q) as usize).min(delays.len().saturating_sub(1)));
-    Some(Quantiles { p50: at(0.5)?.as_ms(), p99: at(0.99)?.as_ms() })
 }
 
 fn remarks(missed: &[oracle::Expected], wrong: &[(String, String, Time)]) -> Vec<String> {

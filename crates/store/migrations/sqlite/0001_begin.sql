@@ -49,16 +49,19 @@ CREATE TABLE targets (
     state           TEXT    NOT NULL,
     UNIQUE (source_id, key)
 );
-CREATE INDEX targets_wake ON targets (source_id, wake_us, priority DESC) WHERE wake_us IS NOT NULL;
+CREATE INDEX targets_wake ON targets (source_id, wake_us, focused DESC, priority DESC) WHERE wake_us IS NOT NULL;
 -- What a listing made, with all that a reconcile compares.
 CREATE INDEX targets_listed ON targets (source_id, listed_by, key, spec_hash);
 CREATE INDEX targets_held ON targets (id) WHERE owner IS NOT NULL;
+CREATE INDEX targets_focused ON targets (source_id) WHERE focused;
 
 CREATE TABLE snapshots (
     target_id INTEGER PRIMARY KEY,
     version   INTEGER NOT NULL,
     records   INTEGER NOT NULL,
-    body      BLOB    NOT NULL
+    body      BLOB    NOT NULL,
+    -- The body as it was when the baseline was last set; kept for people, nothing is compared with it.
+    baseline  BLOB
 );
 
 CREATE TABLE records (

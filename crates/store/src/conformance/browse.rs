@@ -7,7 +7,7 @@ use stakeout_core::adherence::{Account, Look, Punctuality, Run, Sight};
 use super::Backend;
 use super::story::{KIND, Poll, SOURCE, STREAM, World, after, at, due, print, wanted};
 use crate::{
-    Effect, EventFilter, HistoryWindow, KvWrite, PollLog, PollOutcome, RecordFilter, Retention, Schedule,
+    Effect, EventFilter, HistoryWindow, KvSet, PollLog, PollOutcome, RecordFilter, Retention, Schedule,
     TargetFilter, TargetOrder, TokenRow, Wanted,
 };
 
@@ -215,7 +215,7 @@ pub async fn published_values_are_listed(backend: &dyn Backend) {
     let claim = world.claim_one(0).await;
     let names = [("race", "next"), ("event", "name"), ("race", "current")];
     let poll = Poll::of(&claim, 1).with(|poll| {
-        let write = |(namespace, key): (&str, &str)| KvWrite {
+        let write = |(namespace, key): (&str, &str)| KvSet {
             namespace: namespace.into(),
             key: key.into(),
             value: json!({ "of": key }),

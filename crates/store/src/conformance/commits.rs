@@ -5,7 +5,7 @@ use stakeout_core::adherence::{Account, Cause, Look, Punctuality, Run, Sight};
 
 use super::Backend;
 use super::story::{Poll, World, after, at, due};
-use crate::{CommitOutcome, Effect, EventWrite, KvWrite, PollLog, PollOutcome, Sample};
+use crate::{CommitOutcome, Effect, EventWrite, PollLog, PollOutcome, Sample};
 
 /// Not a record, not an event, not a due time gets in without the newest token.
 pub async fn a_stale_fence_is_refused_whole(backend: &dyn Backend) {
@@ -166,7 +166,6 @@ pub async fn state_and_outcome_are_remembered(backend: &dyn Backend) {
     assert_eq!(world.row("a").await.last_outcome, None);
     let poll = Poll::of(&claim, 1).sees(&claim, &[("x", 1), ("y", 2)]).with(|p| {
         p.state.facts.start = Some(at(500));
-        p.state.facts.focused = true;
         p.state.memory.meaning = Some(u64::MAX);
         p.state.validators.etag = Some("\"abc\"".into());
         p.state.cost = 3;
@@ -244,22 +243,4 @@ pub async fn notable_polls_runs_and_failures_are_logged(backend: &dyn Backend) {
     let runs = world.store.runs(claim.target, at(160), at(210)).await.expect("runs");
     assert_eq!(runs.iter().map(|run| run.from).collect::<Vec<_>>(), [at(200)], "those that touch the window");
     assert_eq!(world.store.runs(claim.target, at(0), at(999)).await.expect("runs").len(), 3);
-}
-
-/// Readers of published values are not woken for nothing.
-pub async fn published_values_are_written_only_if_different(backend: &dyn Backend) {
-    let world = World::with(backend.open().await, &["a"]).await;
-    let mut claim = world.claim_one(0).await;
-    for (order, changes) in [(1, 1), (1, 0), (2, 1)] {
-        let value = serde_json::json!({ "order": order });
-        let poll = Poll::of(&claim, order).holding(&claim).with(|p| {
-            p.kv =
-                vec![KvWrite { namespace: "race".into(), key: "currentOrder".into(), value: value.clone() }];
-        });
-        let done = world.done(poll.clone()).await;
-        assert_eq!(done.kv_changed.len(), changes);
-        assert_eq!(world.store.kv("race", "currentOrder").await.expect("kv"), Some(value));
-        claim = after(&claim, &poll);
-    }
-    assert_eq!(world.store.kv("race", "unknown").await.expect("kv"), None);
 }

@@ -113,6 +113,43 @@ pub async fn what_a_dedupe_key_leaves_out_claims_no_notice(backend: &dyn Backend
     assert_eq!(told, [1, 0, 1]);
 }
 
+/// A drop is the first of its group; who else holds one is known only to the store.
+pub async fn only_the_first_of_a_group_is_news(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b"]).await;
+    let claims = world.claim(0).await;
+    let [a, b] = claims.as_slice() else { panic!("two targets") };
+    let told = async |poll: Poll| -> Vec<String> {
+        world.done(poll).await.events.into_iter().map(|event| event.subject_key).collect()
+    };
+    let family = |parent: &'static str, group: &'static str| {
+        move |p: &mut crate::PollCommit| {
+            for record in &mut p.records {
+                (record.parent, record.group) = (Some(print(parent)), print(group));
+            }
+        }
+    };
+    let opens = |claim: &Claim, secs: i64, seen: &[(&str, i64)], news: &[&str]| {
+        let poll = Poll::of(claim, secs).holding(claim).sees(claim, seen);
+        news.iter().fold(poll, |poll, name| poll.tells(claim, "drop", name, Effect::AppearedFirst))
+    };
+    let both = opens(a, 1, &[("x", 1), ("y", 1)], &["x", "y"]).with(family("venue", "today"));
+    assert_eq!(told(both.clone()).await, ["x", "y"], "what comes together comes first together");
+    let other = opens(b, 2, &[("z", 1)], &["z"]).with(family("venue", "today"));
+    assert_eq!(told(other.clone()).await, [""; 0], "another target holds one of the group");
+    let b = after(b, &other);
+    let elsewhere = opens(&b, 3, &[("z", 1), ("t", 1)], &["t"]).with(family("venue", "tomorrow"));
+    assert_eq!(told(elsewhere.clone()).await, ["t"], "another group");
+    let b = after(&b, &elsewhere);
+    // Everything of the group goes, then one returns.
+    let a = after(a, &both);
+    told(opens(&a, 4, &[], &[])).await;
+    let alone = opens(&b, 5, &[("t", 1)], &[]);
+    told(alone.clone()).await;
+    let b = after(&b, &alone);
+    let again = opens(&b, 6, &[("t", 1), ("z", 1)], &["z"]).with(family("venue", "today"));
+    assert_eq!(told(again).await, ["z"], "what is gone does not count");
+}
+
 /// Many commit at once while one reads along: what it has passed, it has seen.
 pub async fn readers_never_find_a_lower_number_later(backend: &dyn Backend) {
     const WRITERS: usize = 8;

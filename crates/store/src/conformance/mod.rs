@@ -8,6 +8,7 @@
 pub mod browse;
 pub mod claims;
 pub mod commits;
+pub mod derived;
 pub mod events;
 pub mod records;
 pub mod story;
@@ -64,7 +65,6 @@ macro_rules! conformance_tests {
             commits::a_target_disabled_in_flight_is_not_due_again,
             commits::state_and_outcome_are_remembered,
             commits::notable_polls_runs_and_failures_are_logged,
-            commits::published_values_are_written_only_if_different,
             records::a_record_appears_changes_and_vanishes,
             records::a_shared_record_is_one_record,
             records::the_newest_observation_of_a_shared_record_wins,
@@ -81,6 +81,7 @@ macro_rules! conformance_tests {
             events::quiet_time_is_not_extended_by_what_it_suppresses,
             events::a_record_that_was_away_only_briefly_is_not_news,
             events::what_a_dedupe_key_leaves_out_claims_no_notice,
+            events::only_the_first_of_a_group_is_news,
             events::readers_never_find_a_lower_number_later,
             events::filters_choose,
             targets::roots_are_reconciled_by_difference,
@@ -91,10 +92,16 @@ macro_rules! conformance_tests {
             targets::a_moved_start_time_replans_the_target,
             targets::disabled_stays_disabled_through_listings,
             targets::poll_now_makes_due_once,
-            targets::a_replan_moves_focus_and_priority,
             targets::replans_from_settings_move_the_due_time,
             targets::a_new_baseline_is_asked_for_even_in_flight,
             targets::lists_are_filtered_and_paged,
+            derived::the_focus_moves_in_two_rows,
+            derived::the_focus_is_claimed_first,
+            derived::the_focus_makes_its_target,
+            derived::a_derivation_on_old_ground_is_a_conflict,
+            derived::derived_fields_do_not_make_a_record_newer,
+            derived::the_whole_is_what_is_held,
+            derived::derived_events_are_delivered,
             upkeep::settings_are_kept,
             upkeep::deliveries_come_in_order_until_made_or_dead,
             upkeep::undelivered_events_outlive_retention,

@@ -100,6 +100,9 @@ pub async fn upstream_history_is_written_once(backend: &dyn Backend) {
     assert_eq!(seen, [(at(1), Some(7), true), (at(2), Some(9), true)], "oldest first");
     let newest = world.store.history(SOURCE, print("x"), None, 1).await.expect("history");
     assert_eq!(newest[0].at, at(2), "a limit keeps the newest");
+    let streams = [("y", STREAM), ("x", STREAM), ("x", "other")].map(|(x, s)| (print(x), s.to_owned()));
+    let told = world.store.told_until(SOURCE, &streams).await.expect("told");
+    assert_eq!(told, [None, Some(at(2)), None], "one answer per question, in order");
     assert_eq!(world.store.history(SOURCE, print("x"), Some("other"), 9).await.expect("history"), []);
 }
 
@@ -109,6 +112,8 @@ pub async fn the_upstreams_row_replaces_the_observed_one(backend: &dyn Backend) 
     let claim = world.claim_one(0).await;
     let seen = Poll::of(&claim, 5).holding(&claim).sees(&claim, &[("x", 7)]);
     world.done(seen.clone()).await;
+    let stream = [(print("x"), STREAM.to_owned())];
+    assert_eq!(world.store.told_until(SOURCE, &stream).await.expect("told"), [None], "we saw it ourselves");
     let claim = after(&claim, &seen);
     let told = Poll::of(&claim, 9).with(|p| p.now = at(3)).remembers("x", 7, Stamp::Upstream);
     world.done(told.with(|p| p.now = at(9))).await;

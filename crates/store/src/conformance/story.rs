@@ -154,7 +154,6 @@ impl Poll {
             events: vec![],
             sinks: vec![],
             reconcile: None,
-            replans: vec![],
             kv: vec![],
             log: None,
             finished_run: None,

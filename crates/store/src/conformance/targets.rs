@@ -4,7 +4,7 @@ use stakeout_core::TargetSpec;
 
 use super::Backend;
 use super::story::{Poll, SOURCE, World, at, due, wanted};
-use crate::{NewPlan, Reconcile, Reconciled, Replan, Schedule, StoreError, TargetFilter, TargetRow, Wanted};
+use crate::{NewPlan, Reconcile, Reconciled, StoreError, TargetFilter, TargetRow, Wanted};
 
 fn listing(upserts: Vec<Wanted>, retire: &[&str]) -> impl FnOnce(&mut crate::PollCommit) {
     let retire = retire.iter().map(|key| (*key).to_owned()).collect();
@@ -171,39 +171,6 @@ pub async fn poll_now_makes_due_once(backend: &dyn Backend) {
     let claim = world.claim_one(5).await;
     world.done(Poll::of(&claim, 6).with(|p| p.schedule = due(500))).await;
     assert!(world.claim(499).await.is_empty());
-}
-
-/// The focus moves: two rows change, and nobody undoes it by a poll or a listing.
-pub async fn a_replan_moves_focus_and_priority(backend: &dyn Backend) {
-    let world = World::with(backend.open().await, &["event", "race/1", "race/2"]).await;
-    let claims = world.claim(0).await;
-    let by_key = |key: &str| claims.iter().find(|claim| claim.spec.key == key).expect("claimed");
-    world.done(Poll::of(by_key("race/2"), 1)).await;
-    let move_focus = |key: &str, focused: bool, schedule: Schedule| Replan {
-        key: key.into(),
-        schedule,
-        priority: if focused { 100 } else { 50 },
-        focused,
-    };
-    let event = Poll::of(by_key("event"), 2).with(|p| {
-        p.replans = vec![move_focus("race/1", false, due(5)), move_focus("race/2", true, due(2))];
-    });
-    let done = world.done(event).await;
-    assert_eq!(done.touched, [by_key("race/1").target, by_key("race/2").target]);
-
-    let focused = world.claim_one(2).await;
-    assert_eq!((focused.spec.key.as_str(), focused.spec.priority), ("race/2", 100));
-    assert!(focused.state.facts.focused);
-    let in_flight = Poll::of(by_key("race/1"), 3).with(|p| p.state.facts.focused = true);
-    let done = world.done(in_flight).await;
-    assert_eq!(done.schedule, due(5));
-    assert!(!world.row("race/1").await.state.facts.focused, "a poll under way did not know of the move");
-    world.roots(&["event", "race/1", "race/2"]).await;
-    assert_eq!(
-        world.row("race/2").await.spec.priority,
-        100,
-        "a listing that says what it always said changes nothing"
-    );
 }
 
 /// A setting changed: the due times follow, whoever is gone is passed over.

@@ -126,19 +126,6 @@ pub struct Reconcile {
     pub retire: Vec<String>,
 }
 
-/// A change of another target's plan (the focus moved). Raises its `plan_version`.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Replan {
-    /// The other target's key, in the same source.
-    pub key: String,
-    /// Its new due time.
-    pub schedule: Schedule,
-    /// Its new priority.
-    pub priority: u8,
-    /// Whether it has the focus now.
-    pub focused: bool,
-}
-
 /// A new due time for a target whose plan changed without a poll; it counts only if nothing happened to the target
 /// since its row was read.
 #[derive(Clone, Debug, PartialEq)]
@@ -153,12 +140,12 @@ pub struct NewPlan {
     pub schedule: Schedule,
 }
 
-/// A published value, written only if it differs.
+/// A value that a poll publishes.
 #[derive(Clone, Debug, PartialEq)]
-pub struct KvWrite {
-    /// `race`
+pub struct KvSet {
+    /// `credentials`
     pub namespace: String,
-    /// `currentOrder`
+    /// `nyc`
     pub key: String,
     /// Any JSON.
     pub value: serde_json::Value,
@@ -292,10 +279,8 @@ pub struct PollCommit {
     pub sinks: Vec<String>,
     /// Changes to the set of targets.
     pub reconcile: Option<Reconcile>,
-    /// Changes to other targets' plans.
-    pub replans: Vec<Replan>,
-    /// Published values.
-    pub kv: Vec<KvWrite>,
+    /// Published values, written only where they differ.
+    pub kv: Vec<KvSet>,
     /// The poll log's line, if it is notable.
     pub log: Option<PollLog>,
     /// A stretch of regular polling that this poll ended.
@@ -313,7 +298,6 @@ impl PollCommit {
             && self.history.is_empty()
             && self.events.is_empty()
             && self.reconcile.is_none()
-            && self.replans.is_empty()
             && self.kv.is_empty()
             && self.log.is_none()
             && self.finished_run.is_none()

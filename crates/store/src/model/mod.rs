@@ -2,8 +2,10 @@
 
 mod claim;
 mod commit;
+mod derived;
 mod rows;
 
 pub use claim::*;
 pub use commit::*;
+pub use derived::*;
 pub use rows::*;

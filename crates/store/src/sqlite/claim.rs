@@ -16,9 +16,9 @@ use crate::{Claim, ClaimRequest, TargetId};
 /// Rows that can be claimed, the earliest first. A held row whose lease ends between now and `now + ahead` is found
 /// by its wake time, but must not be taken early.
 pub(super) const CANDIDATES: &str = "
-    SELECT id, due_us, priority, owner IS NOT NULL AS held FROM targets
+    SELECT id, due_us, focused, priority, owner IS NOT NULL AS held FROM targets
     WHERE source_id = :source AND wake_us <= :horizon AND (owner IS NULL OR lease_until_us <= :now)
-    ORDER BY wake_us, priority DESC LIMIT :limit";
+    ORDER BY wake_us, focused DESC, priority DESC LIMIT :limit";
 
 const NEXT_WAKE: &str =
     "SELECT wake_us FROM targets WHERE source_id = ?1 AND wake_us IS NOT NULL ORDER BY wake_us LIMIT 1";
@@ -30,7 +30,7 @@ const FREE_ALL: &str = "
 static TAKE: LazyLock<String> = LazyLock::new(|| {
     format!(
         "UPDATE targets SET fence = fence + 1, owner = :node, lease_until_us = :until, wake_us = :until WHERE id = :id
-         RETURNING fence, incarnation, poll_no, plan_version, {}, {}, {}",
+         RETURNING incarnation, fence, poll_no, plan_version, {}, {}, {}",
         rows::SCHEDULE,
         rows::SPEC,
         rows::STATE,
@@ -40,7 +40,7 @@ static TAKE: LazyLock<String> = LazyLock::new(|| {
 struct Candidate {
     id: i64,
     due: i64,
-    priority: u8,
+    rank: (bool, u8),
     held: bool,
     source: usize,
 }
@@ -56,10 +56,10 @@ pub(super) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Work<Vec<Claim>>
         };
         let rows = statement.query_map(arguments, |row| {
             Ok(Candidate {
-                id: row.get("id")?,
-                due: row.get("due_us")?,
-                priority: row.get("priority")?,
-                held: row.get("held")?,
+                id: row.get(0)?,
+                due: row.get(1)?,
+                rank: (row.get(2)?, row.get(3)?),
+                held: row.get(4)?,
                 source: n,
             })
         })?;
@@ -68,7 +68,7 @@ pub(super) fn claim(tx: &mut Tx<'_>, request: &ClaimRequest) -> Work<Vec<Claim>>
         }
     }
     if request.sources.len() > 1 {
-        found.sort_by_key(|c| (c.due, std::cmp::Reverse(c.priority)));
+        found.sort_by_key(|c| (c.due, std::cmp::Reverse(c.rank)));
     }
     found.truncate(request.limit as usize);
     found.iter().map(|candidate| take(tx.conn, request, candidate)).collect()
@@ -81,18 +81,19 @@ fn take(conn: &Connection, request: &ClaimRequest, candidate: &Candidate) -> Wor
     let mut found = statement
         .query(named_params! { ":node": request.node, ":until": until.us(), ":id": candidate.id })?;
     let row = found.next()?.ok_or(rusqlite::Error::QueryReturnedNoRows)?;
+    let (schedule, spec) = (4, 4 + rows::SCHEDULE_COLUMNS);
     let claim = Claim {
         target: TargetId(candidate.id),
         source: request.sources[candidate.source].clone(),
-        spec: rows::spec(row)?,
-        incarnation: rows::number(row, "incarnation")?,
-        fence: rows::number(row, "fence")?,
+        spec: rows::spec(row, spec)?,
+        incarnation: rows::number(row, 0)?,
+        fence: rows::number(row, 1)?,
         lease_until: until,
         after_expired_lease: candidate.held,
-        poll_no: rows::number(row, "poll_no")?,
-        plan_version: rows::number(row, "plan_version")?,
-        schedule: rows::schedule(row)?,
-        state: rows::state(row, version)?,
+        poll_no: rows::number(row, 2)?,
+        plan_version: rows::number(row, 3)?,
+        schedule: rows::schedule(row, schedule)?,
+        state: rows::state(row, spec + rows::SPEC_COLUMNS, version)?,
         snapshot,
     };
     // The update is done when its rows are read to the end.

@@ -3,6 +3,8 @@
 //! Order per target is (fencing token, poll number), never a clock. A poll that saw nothing new is one `UPDATE` of
 //! one row, and touches no index as long as its lease stays.
 
+use std::sync::LazyLock;
+
 use rusqlite::{Connection, OptionalExtension, named_params, params};
 use stakeout_core::Time;
 use stakeout_core::adherence::{Cause, Run};
@@ -10,8 +12,8 @@ use stakeout_core::adherence::{Cause, Run};
 use super::fault::{Fault, Work};
 use super::records::Effects;
 use super::writer::Tx;
-use super::{events, history, reconcile, records, rows};
-use crate::{CommitOutcome, Done, PollCommit, Schedule};
+use super::{derived, events, history, reconcile, records, rows};
+use crate::{CommitOutcome, Done, PollCommit, PollOutcome, Schedule};
 
 /// Whether losing this poll with the power would lose more than a due time or a line of the log.
 pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
@@ -21,7 +23,6 @@ pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
         || !poll.history.is_empty()
         || !poll.events.is_empty()
         || poll.reconcile.is_some()
-        || !poll.replans.is_empty()
         || !poll.kv.is_empty()
 }
 
@@ -62,29 +63,31 @@ pub(super) struct TargetNow {
     enabled: bool,
     held: bool,
     schedule: Schedule,
-    focused: bool,
     rebaseline: bool,
 }
 
-fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL AS held,
-                due_us, interval_us, phase, reason, slack_us, focused, rebaseline
+static TARGET_NOW: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL, rebaseline, {}
          FROM targets WHERE id = ?1",
-    )?;
+        rows::SCHEDULE,
+    )
+});
+
+fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
+    let mut statement = conn.prepare_cached(&TARGET_NOW)?;
     let found = statement.query_row([poll.target.0], |row| {
         Ok(TargetNow {
-            id: row.get("id")?,
-            source_id: row.get("source_id")?,
-            key: row.get("key")?,
-            fence: rows::number(row, "fence")?,
-            poll_no: rows::number(row, "poll_no")?,
-            plan_version: rows::number(row, "plan_version")?,
-            enabled: row.get("enabled")?,
-            held: row.get("held")?,
-            schedule: rows::schedule(row)?,
-            focused: row.get("focused")?,
-            rebaseline: row.get("rebaseline")?,
+            id: row.get(0)?,
+            source_id: row.get(1)?,
+            key: row.get(2)?,
+            fence: rows::number(row, 3)?,
+            poll_no: rows::number(row, 4)?,
+            plan_version: rows::number(row, 5)?,
+            enabled: row.get(6)?,
+            held: row.get(7)?,
+            rebaseline: row.get(8)?,
+            schedule: rows::schedule(row, 9)?,
         })
     });
     Ok(found.optional()?)
@@ -120,7 +123,7 @@ const KEEP_PLACE: &str = "
     UPDATE targets SET due_us = :due, interval_us = :interval, phase = :phase, reason = :reason,
         slack_us = :slack, lease_until_us = :lease, poll_no = :poll_no, last_polled_us = :now,
         last_changed_us = CASE WHEN :changed THEN :now ELSE last_changed_us END,
-        last_outcome = :outcome, last_error = :error, state = :state, focused = :focused, rebaseline = 0
+        last_outcome = :outcome, last_error = :error, state = :state, rebaseline = 0
     WHERE id = :id AND fence = :fence AND poll_no < :poll_no AND plan_version = :plan_version
         AND enabled AND owner IS NOT NULL AND wake_us = :wake";
 
@@ -144,7 +147,6 @@ fn keep_place(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<boo
         ":outcome": poll.outcome.name(),
         ":error": poll.error,
         ":state": serde_json::to_string(&poll.state)?,
-        ":focused": poll.state.facts.focused,
         ":id": poll.target.0,
         ":fence": poll.fence as i64,
         ":plan_version": poll.plan_version as i64,
@@ -175,14 +177,22 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
         return Ok(CommitOutcome::Conflict);
     }
     done.history_rows = history::write(tx.conn, row.source_id, &poll.history, &effects)?;
-    done.events = events::write(tx, &row, poll, &effects)?;
+    let proposed = events::Proposed {
+        source: &poll.source,
+        source_id: row.source_id,
+        target: &row.key,
+        events: &poll.events,
+        sinks: &poll.sinks,
+    };
+    done.events = events::write(tx, &proposed, &effects)?;
     if let Some(changes) = &poll.reconcile {
         reconcile::from_listing(tx, &row, changes, poll.now, &mut done.touched)?;
     }
-    for replan in &poll.replans {
-        done.touched.extend(reconcile::replan(tx.conn, row.source_id, replan)?);
+    for kv in &poll.kv {
+        if derived::publish(tx.conn, &kv.namespace, &kv.key, &kv.value, poll.now)? {
+            done.kv_changed.push((kv.namespace.clone(), kv.key.clone()));
+        }
     }
-    write_kv(tx.conn, poll, &mut done)?;
     write_snapshot(tx.conn, poll)?;
     write_diagnostics(tx.conn, poll)?;
     // A listing may have re-planned its own target.
@@ -211,8 +221,7 @@ fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut
              slack_us = :slack, lease_until_us = :lease, owner = CASE WHEN :lease IS NOT NULL THEN owner END,
              wake_us = :wake, poll_no = :poll_no, last_polled_us = :now,
              last_changed_us = CASE WHEN :changed THEN :now ELSE last_changed_us END,
-             last_outcome = :outcome, last_error = :error, state = :state, focused = :focused,
-             rebaseline = :rebaseline
+             last_outcome = :outcome, last_error = :error, state = :state, rebaseline = :rebaseline
          WHERE id = :id",
     )?;
     statement.execute(named_params! {
@@ -229,7 +238,6 @@ fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut
         ":outcome": poll.outcome.name(),
         ":error": poll.error,
         ":state": serde_json::to_string(&poll.state)?,
-        ":focused": if own { poll.state.facts.focused } else { row.focused },
         ":rebaseline": !own && row.rebaseline,
         ":id": row.id,
     })?;
@@ -237,33 +245,27 @@ fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut
 }
 
 fn write_snapshot(conn: &Connection, poll: &PollCommit) -> Work<()> {
-    let Some(snapshot) = &poll.snapshot else { return Ok(()) };
+    let baseline = poll.outcome == PollOutcome::Baseline;
+    let Some(snapshot) = &poll.snapshot else {
+        if baseline {
+            conn.prepare_cached("UPDATE snapshots SET baseline = body WHERE target_id = ?1")?
+                .execute([poll.target.0])?;
+        }
+        return Ok(());
+    };
     conn.prepare_cached(
-        "INSERT INTO snapshots (target_id, version, records, body) VALUES (?1, ?2, ?3, ?4)
-         ON CONFLICT DO UPDATE SET version = excluded.version, records = excluded.records, body = excluded.body",
+        "INSERT INTO snapshots (target_id, version, records, body, baseline)
+         VALUES (?1, ?2, ?3, ?4, CASE WHEN ?5 THEN ?4 END)
+         ON CONFLICT DO UPDATE SET version = excluded.version, records = excluded.records, body = excluded.body,
+             baseline = coalesce(excluded.baseline, baseline)",
     )?
     .execute(params![
         poll.target.0,
         poll.state.memory.version as i64,
         snapshot.len() as i64,
-        snapshot.to_bytes()
+        snapshot.to_bytes(),
+        baseline
     ])?;
-    Ok(())
-}
-
-fn write_kv(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<()> {
-    for kv in &poll.kv {
-        let changed = conn
-            .prepare_cached(
-                "INSERT INTO kv (namespace, key, value, updated_us) VALUES (?1, ?2, ?3, ?4)
-                 ON CONFLICT DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us
-                 WHERE value <> excluded.value",
-            )?
-            .execute(params![kv.namespace, kv.key, kv.value.to_string(), poll.now.us()])?;
-        if changed > 0 {
-            done.kv_changed.push((kv.namespace.clone(), kv.key.clone()));
-        }
-    }
     Ok(())
 }
 
@@ -328,22 +330,10 @@ mod tests {
     use super::super::connect;
     use super::*;
 
-    /// What SQLite does, opcode by opcode: an index that is written shows as an insertion into it.
     #[test]
     fn a_poll_that_keeps_its_place_writes_no_index() {
         let conn = connect::memory().expect("opens");
-        let mut statement = conn.prepare(&format!("EXPLAIN {KEEP_PLACE}")).expect("a statement");
-        for n in 1..=statement.parameter_count() {
-            statement.raw_bind_parameter(n, 1).expect("binds");
-        }
-        let mut rows = statement.raw_query();
-        let mut written = Vec::new();
-        while let Some(row) = rows.next().expect("row") {
-            let opcode: String = row.get("opcode").expect("text");
-            if opcode == "Insert" || opcode.starts_with("Idx") {
-                written.push(opcode);
-            }
-        }
+        let written = connect::writes_of(&conn, KEEP_PLACE);
         assert_eq!(written, ["Insert"], "one row of the table, nothing else");
     }
 }

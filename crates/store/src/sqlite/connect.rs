@@ -52,6 +52,24 @@ pub(super) fn memory() -> Result<Connection> {
     Ok(conn)
 }
 
+/// What SQLite writes for a statement, opcode by opcode: an index that is written shows as an insertion into it.
+#[cfg(test)]
+pub(super) fn writes_of(conn: &Connection, sql: &str) -> Vec<String> {
+    let mut statement = conn.prepare(&format!("EXPLAIN {sql}")).expect("a statement");
+    for n in 1..=statement.parameter_count() {
+        statement.raw_bind_parameter(n, 1).expect("binds");
+    }
+    let mut rows = statement.raw_query();
+    let mut written = Vec::new();
+    while let Some(row) = rows.next().expect("row") {
+        let opcode: String = row.get("opcode").expect("text");
+        if opcode == "Insert" || opcode.starts_with("Idx") {
+            written.push(opcode);
+        }
+    }
+    written
+}
+
 /// Statements stay prepared: without this, SQLite plans many of them anew whenever a bound value changes, which costs
 /// more than running them.
 fn keep_plans(conn: &Connection) -> rusqlite::Result<()> {

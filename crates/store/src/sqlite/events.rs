@@ -1,31 +1,41 @@
 //! Events: proposed by polls, brought about here, each once.
 
-use rusqlite::{Connection, OptionalExtension, Row, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Row, params};
 use stakeout_core::Event;
 
-use super::commit::TargetNow;
 use super::fault::{Fault, Work};
 use super::records::{Effects, Happened};
 use super::rows;
 use super::writer::Tx;
-use crate::{Effect, EventWrite, PollCommit};
+use crate::{Effect, EventWrite};
+
+/// Events as somebody proposes them, and where they come from.
+pub(super) struct Proposed<'a> {
+    pub(super) source: &'a str,
+    pub(super) source_id: i64,
+    pub(super) target: &'a str,
+    pub(super) events: &'a [EventWrite],
+    /// The sinks that each of them is to be delivered to.
+    pub(super) sinks: &'a [String],
+}
 
 /// Writes the events whose conditions hold and their deliveries; answers them in sequence order.
-pub(super) fn write(
-    tx: &mut Tx<'_>,
-    target: &TargetNow,
-    poll: &PollCommit,
-    effects: &Effects,
-) -> Work<Vec<Event>> {
+pub(super) fn write(tx: &mut Tx<'_>, proposed: &Proposed<'_>, effects: &Effects) -> Work<Vec<Event>> {
     let mut told = Vec::new();
-    for event in &poll.events {
+    for event in proposed.events {
         let happened = effects.get(&event.subject).copied().unwrap_or_default();
-        let comes_about = holds(event, happened)
-            && !is_known(tx.conn, target, poll, event)?
+        if !holds(event, happened) {
+            continue;
+        }
+        let data = serde_json::to_string(&event.data)?;
+        let is_first =
+            event.requires != Effect::AppearedFirst || is_first(tx.conn, proposed.source_id, event, effects)?;
+        let comes_about = is_first
+            && !is_known(tx.conn, proposed, event, &data)?
             && !is_duplicate(tx.conn, event)?
-            && claim_notice(tx.conn, target.source_id, event)?;
+            && claim_notice(tx.conn, proposed.source_id, event)?;
         if comes_about {
-            told.push(insert(tx, target, poll, event)?);
+            told.push(insert(tx, proposed, event, data)?);
         }
     }
     Ok(told)
@@ -35,7 +45,7 @@ pub(super) fn write(
 fn holds(event: &EventWrite, happened: Happened) -> bool {
     let required = match event.requires {
         Effect::Any => true,
-        Effect::Appeared => happened.appeared,
+        Effect::Appeared | Effect::AppearedFirst => happened.appeared,
         Effect::Changed => happened.changed,
         Effect::Vanished => happened.vanished,
     };
@@ -46,30 +56,43 @@ fn holds(event: &EventWrite, happened: Happened) -> bool {
     required && unseen_long_enough
 }
 
-/// Whether this very event is in the log; the same identity with other content is a mistake.
-fn is_known(conn: &Connection, target: &TargetNow, poll: &PollCommit, event: &EventWrite) -> Work<bool> {
+/// Whether nobody held another record of the subject's group and parent before this commit.
+fn is_first(conn: &Connection, source_id: i64, event: &EventWrite, effects: &Effects) -> Work<bool> {
     let mut statement = conn.prepare_cached(
-        "SELECT source_id = :source AND target = :target AND type = :type AND rule = :rule AND subject = :subject
-             AND subject_key = :subject_key AND dedupe_key IS :dedupe_key AND data = :data
-         FROM events WHERE id = :id",
+        "SELECT o.fingerprint FROM records r JOIN records o ON o.source_id = r.source_id AND o.parent = r.parent
+             AND o.group_print = r.group_print AND o.gone_us IS NULL
+         WHERE r.source_id = ?1 AND r.fingerprint = ?2",
     )?;
-    let arguments = named_params! {
-        ":source": target.source_id,
-        ":target": target.key,
-        ":type": event.event_type,
-        ":rule": event.rule,
-        ":subject": event.subject.to_bytes(),
-        ":subject_key": event.subject_key,
-        ":dedupe_key": event.dedupe_key,
-        ":data": event.data.to_string(),
-        ":id": event.id.to_bytes(),
+    let mut held = statement.query(params![source_id, event.subject.to_bytes()])?;
+    while let Some(row) = held.next()? {
+        // What came with it in the same commit was not there before either.
+        let other = rows::print(row, "fingerprint")?;
+        if !effects.get(&other).is_some_and(|happened| happened.appeared) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether this very event is in the log; the same identity with other content is a mistake.
+fn is_known(conn: &Connection, from: &Proposed<'_>, event: &EventWrite, data: &str) -> Work<bool> {
+    let mut statement = conn.prepare_cached(
+        "SELECT source_id, target, type, rule, subject, subject_key, data, dedupe_key FROM events WHERE id = ?1",
+    )?;
+    let same = |row: &Row<'_>| {
+        let text = |column: usize| row.get::<_, String>(column);
+        Ok(row.get::<_, i64>(0)? == from.source_id
+            && rows::print(row, 4)? == event.subject
+            && [text(1)?, text(2)?, text(3)?, text(5)?, text(6)?]
+                == [from.target, &event.event_type, &event.rule, &event.subject_key, data]
+            && row.get::<_, Option<String>>(7)? == event.dedupe_key)
     };
-    match statement.query_row(arguments, |row| row.get::<_, bool>(0)).optional()? {
+    match statement.query_row([event.id.to_bytes()], same).optional()? {
         None => Ok(false),
         Some(true) => Ok(true),
         Some(false) => Err(Fault::Poison(format!(
             "event {} of {}/{} exists with other content",
-            event.id, poll.source, target.key
+            event.id, from.source, from.target
         ))),
     }
 }
@@ -99,7 +122,7 @@ fn claim_notice(conn: &Connection, source_id: i64, event: &EventWrite) -> Work<b
     Ok(changed > 0)
 }
 
-fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventWrite) -> Work<Event> {
+fn insert(tx: &mut Tx<'_>, from: &Proposed<'_>, event: &EventWrite, data: String) -> Work<Event> {
     let seq = tx.next_seq();
     tx.conn
         .prepare_cached(
@@ -111,16 +134,16 @@ fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventW
             seq as i64,
             event.id.to_bytes(),
             event.event_type,
-            target.source_id,
-            target.key,
+            from.source_id,
+            from.target,
             event.rule,
             event.subject.to_bytes(),
             event.subject_key,
             event.at.us(),
             event.dedupe_key,
-            event.data.to_string(),
+            data,
         ])?;
-    for sink in &poll.sinks {
+    for sink in from.sinks {
         tx.conn
             .prepare_cached("INSERT INTO deliveries (sink, seq) VALUES (?1, ?2)")?
             .execute(params![sink, seq as i64])?;
@@ -129,8 +152,8 @@ fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventW
         seq,
         id: event.id,
         event_type: event.event_type.clone(),
-        source: poll.source.clone(),
-        target: target.key.clone(),
+        source: from.source.to_owned(),
+        target: from.target.to_owned(),
         rule: event.rule.clone(),
         subject: event.subject,
         subject_key: event.subject_key.clone(),
@@ -140,22 +163,22 @@ fn insert(tx: &mut Tx<'_>, target: &TargetNow, poll: &PollCommit, event: &EventW
     })
 }
 
-/// The columns that [`read`] needs, from `events JOIN sources`.
+/// The columns that [`read`] needs and nothing before them, from `events JOIN sources`.
 pub(super) const COLUMNS: &str = "events.seq, events.id, events.type, sources.name AS source, events.target,
     events.rule, events.subject, events.subject_key, events.at_us, events.dedupe_key, events.data";
 
 pub(super) fn read(row: &Row<'_>) -> Work<Event> {
     Ok(Event {
-        seq: rows::number(row, "seq")?,
-        id: rows::event_id(row, "id")?,
-        event_type: row.get("type")?,
-        source: row.get("source")?,
-        target: row.get("target")?,
-        rule: row.get("rule")?,
-        subject: rows::print(row, "subject")?,
-        subject_key: row.get("subject_key")?,
-        at: rows::time(row, "at_us")?,
-        dedupe_key: row.get("dedupe_key")?,
-        data: rows::json(row, "data")?,
+        seq: rows::number(row, 0)?,
+        id: rows::event_id(row, 1)?,
+        event_type: row.get(2)?,
+        source: row.get(3)?,
+        target: row.get(4)?,
+        rule: row.get(5)?,
+        subject: rows::print(row, 6)?,
+        subject_key: row.get(7)?,
+        at: rows::time(row, 8)?,
+        dedupe_key: row.get(9)?,
+        data: rows::json(row, 10)?,
     })
 }

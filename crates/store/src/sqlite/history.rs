@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use rusqlite::{Connection, OptionalExtension, params};
-use stakeout_core::Fingerprint;
+use rusqlite::{Connection, OptionalExtension, Statement, params};
+use stakeout_core::{Fingerprint, Time};
 
+use super::claim::source_id;
 use super::fault::{Fault, Work};
 use super::records::Effects;
 use crate::{HistoryWrite, Stamp};
@@ -19,7 +20,15 @@ pub(super) fn write(
     history: &[HistoryWrite],
     effects: &Effects,
 ) -> Work<u32> {
+    if history.is_empty() {
+        return Ok(0);
+    }
     let mut told: BTreeMap<(Fingerprint, &str), Option<i64>> = BTreeMap::new();
+    let mut insert = conn.prepare_cached(
+        "INSERT OR IGNORE INTO history (source_id, fingerprint, stream, at_us, upstream, gap, values_json)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+    )?;
+    let mut newest = conn.prepare_cached(NEWEST_TOLD)?;
     let mut written = 0;
     for point in history {
         let happened = effects.get(&point.fingerprint);
@@ -31,31 +40,31 @@ pub(super) fn write(
             Stamp::Observed if happened.is_none_or(|h| !h.appeared && !h.changed) => continue,
             Stamp::Observed => false,
             Stamp::Upstream => {
-                let newest = match told.entry((point.fingerprint, &point.stream)) {
+                let known = match told.entry((point.fingerprint, &point.stream)) {
                     Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(unknown) => *unknown.insert(newest_told(conn, source_id, point)?),
+                    Entry::Vacant(unknown) => *unknown.insert(newest_told(
+                        &mut newest,
+                        source_id,
+                        point.fingerprint,
+                        &point.stream,
+                    )?),
                 };
-                if newest.is_some_and(|newest| point.at.us() <= newest) {
+                if known.is_some_and(|known| point.at.us() <= known) {
                     continue;
                 }
                 // The upstream has forgotten older ones, and all it told us before is older still.
                 point.oldest_known
             }
         };
-        let inserted = conn
-            .prepare_cached(
-                "INSERT OR IGNORE INTO history (source_id, fingerprint, stream, at_us, upstream, gap, values_json)
-                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
-            )?
-            .execute(params![
-                source_id,
-                point.fingerprint.to_bytes(),
-                point.stream,
-                point.at.us(),
-                point.stamp == Stamp::Upstream,
-                gap,
-                point.values
-            ])?;
+        let inserted = insert.execute(params![
+            source_id,
+            point.fingerprint.to_bytes(),
+            point.stream,
+            point.at.us(),
+            point.stamp == Stamp::Upstream,
+            gap,
+            point.values
+        ])?;
         if inserted > 0 && point.stamp == Stamp::Upstream {
             replace_observed(conn, source_id, point)?;
         }
@@ -64,16 +73,32 @@ pub(super) fn write(
     Ok(written as u32)
 }
 
-/// The newest row of the point's stream that the upstream stamped, before this commit.
-fn newest_told(conn: &Connection, source_id: i64, point: &HistoryWrite) -> Work<Option<i64>> {
-    Ok(conn
-        .prepare_cached(
-            "SELECT at_us FROM history
-             WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream
-             ORDER BY at_us DESC LIMIT 1",
-        )?
-        .query_row(params![source_id, point.fingerprint.to_bytes(), point.stream], |row| row.get(0))
-        .optional()?)
+/// For each stream, until when the upstream has told it.
+pub(super) fn told_until(
+    conn: &Connection,
+    source: &str,
+    streams: &[(Fingerprint, String)],
+) -> Work<Vec<Option<Time>>> {
+    let Some(source_id) = source_id(conn, source)? else { return Ok(vec![None; streams.len()]) };
+    let mut newest = conn.prepare_cached(NEWEST_TOLD)?;
+    let told = |(print, stream): &(Fingerprint, String)| {
+        Ok(newest_told(&mut newest, source_id, *print, stream)?.map(Time))
+    };
+    streams.iter().map(told).collect()
+}
+
+const NEWEST_TOLD: &str = "
+    SELECT at_us FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream
+    ORDER BY at_us DESC LIMIT 1";
+
+/// The newest row of a stream that the upstream stamped.
+fn newest_told(
+    newest: &mut Statement<'_>,
+    source_id: i64,
+    print: Fingerprint,
+    stream: &str,
+) -> Work<Option<i64>> {
+    Ok(newest.query_row(params![source_id, print.to_bytes(), stream], |row| row.get(0)).optional()?)
 }
 
 /// A row that a poll stamped gives way to the upstream's own row of the same move: the very next one, if it says the

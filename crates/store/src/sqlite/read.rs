@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use rusqlite::{Connection, Row, ToSql};
+use rusqlite::{Connection, Row, ToSql, params};
 use stakeout_core::adherence::{Cause, Run};
 use stakeout_core::{Event, Fingerprint, Time};
 
@@ -10,16 +10,15 @@ use super::claim::source_id;
 use super::fault::{Fault, Work};
 use super::{events, rows};
 use crate::{
-    Delivery, EventFilter, HistoryRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
+    Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
     TargetId, TargetOrder, TargetRow,
 };
 
 static TARGETS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT sources.name AS source, incarnation, listed_by, enabled, owner, lease_until_us, poll_no,
-             plan_version, last_outcome, last_polled_us, last_changed_us, last_error,
-             coalesce(snapshots.records, 0) AS records, coalesce(snapshots.version, 0) AS version,
-             {}, {}, targets.{}
+        "SELECT {}, {}, targets.{}, sources.name AS source, incarnation, listed_by, enabled, owner, lease_until_us,
+             poll_no, plan_version, last_outcome, last_polled_us, last_changed_us, last_error,
+             coalesce(snapshots.records, 0) AS records, coalesce(snapshots.version, 0) AS version
          FROM targets JOIN sources ON sources.id = targets.source_id
          LEFT JOIN snapshots ON snapshots.target_id = targets.id",
         rows::SCHEDULE,
@@ -33,11 +32,11 @@ fn target_row(row: &Row<'_>) -> Work<TargetRow> {
     Ok(TargetRow {
         id: TargetId(row.get("id")?),
         source: row.get("source")?,
-        spec: rows::spec(row)?,
+        spec: rows::spec(row, rows::SCHEDULE_COLUMNS)?,
         incarnation: rows::number(row, "incarnation")?,
         listed_by: row.get::<_, Option<i64>>("listed_by")?.map(TargetId),
         enabled: row.get("enabled")?,
-        schedule: rows::schedule(row)?,
+        schedule: rows::schedule(row, 0)?,
         owner: row.get("owner")?,
         lease_until: rows::opt_time(row, "lease_until_us")?,
         poll_no: rows::number(row, "poll_no")?,
@@ -47,7 +46,7 @@ fn target_row(row: &Row<'_>) -> Work<TargetRow> {
         last_changed: rows::opt_time(row, "last_changed_us")?,
         last_error: row.get("last_error")?,
         records: rows::number(row, "records")?,
-        state: rows::state(row, rows::number(row, "version")?)?,
+        state: rows::state(row, rows::SCHEDULE_COLUMNS + rows::SPEC_COLUMNS, rows::number(row, "version")?)?,
     })
 }
 
@@ -177,29 +176,47 @@ pub(super) fn target(conn: &Connection, source: &str, key: &str) -> Work<Option<
     Ok(all(conn, &sql, &[&source, &key], target_row)?.pop())
 }
 
+/// The targets of a source that have the focus.
+pub(super) fn focused(conn: &Connection, source_id: i64) -> Work<Vec<TargetRow>> {
+    let sql = format!("{} WHERE targets.source_id = ?1 AND targets.focused ORDER BY targets.id", *TARGETS);
+    all(conn, &sql, &[&source_id], target_row)
+}
+
 pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -> Work<Vec<StoredRecord>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+    let mut statement = conn.prepare_cached(
+        "SELECT kind, fingerprint, key, parent, group_print, content, body, holders, first_seen_us, changed_us, gone_us
+         FROM records WHERE source_id = ?1 AND fingerprint = ?2",
+    )?;
     let mut result = Vec::with_capacity(prints.len());
     for print in prints {
-        let sql = "SELECT * FROM records WHERE source_id = ?1 AND fingerprint = ?2";
-        result.extend(all(conn, sql, &[&source_id, &print.to_bytes()], stored_record)?);
+        let mut found = statement.query(params![source_id, print.to_bytes()])?;
+        if let Some(row) = found.next()? {
+            result.push(stored_record(row)?);
+        }
     }
     Ok(result)
 }
 
+/// The records of a kind that somebody holds, by key.
+pub(super) fn held(conn: &Connection, source_id: i64, kind: &str) -> Work<Vec<StoredRecord>> {
+    let sql = "SELECT * FROM records WHERE kind = ?1 AND source_id = ?2 AND holders > 0 ORDER BY key";
+    all(conn, sql, &[&kind, &source_id], stored_record)
+}
+
 pub(super) fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
     Ok(StoredRecord {
-        kind: row.get("kind")?,
-        fingerprint: rows::print(row, "fingerprint")?,
-        key: row.get("key")?,
-        parent: rows::opt_print(row, "parent")?,
-        group: rows::print(row, "group_print")?,
-        content: rows::content(row, "content")?,
-        body: rows::json(row, "body")?,
-        holders: row.get("holders")?,
-        first_seen: rows::time(row, "first_seen_us")?,
-        last_changed: rows::time(row, "changed_us")?,
-        gone: rows::opt_time(row, "gone_us")?,
+        kind: row.get(0)?,
+        fingerprint: rows::print(row, 1)?,
+        key: row.get(2)?,
+        parent: rows::opt_print(row, 3)?,
+        group: rows::print(row, 4)?,
+        content: rows::content(row, 5)?,
+        body: rows::json(row, 6)?,
+        holders: row.get(7)?,
+        first_seen: rows::time(row, 8)?,
+        last_changed: rows::time(row, 9)?,
+        gone: rows::opt_time(row, 10)?,
     })
 }
 
@@ -325,9 +342,17 @@ pub(super) fn settings(conn: &Connection) -> Work<Vec<(String, serde_json::Value
     all(conn, "SELECT key, value FROM settings ORDER BY key", &[], read)
 }
 
-pub(super) fn kv(conn: &Connection, namespace: &str, key: &str) -> Work<Option<serde_json::Value>> {
-    let sql = "SELECT value FROM kv WHERE namespace = ?1 AND key = ?2";
-    Ok(all(conn, sql, &[&namespace, &key], |row| rows::json(row, "value"))?.pop())
+pub(super) fn kv(conn: &Connection, namespace: &str, key: &str) -> Work<Option<KvRow>> {
+    let sql = "SELECT namespace, key, value, updated_us FROM kv WHERE namespace = ?1 AND key = ?2";
+    let read = |row: &Row<'_>| {
+        Ok(KvRow {
+            namespace: row.get("namespace")?,
+            key: row.get("key")?,
+            value: rows::json(row, "value")?,
+            updated: rows::time(row, "updated_us")?,
+        })
+    };
+    Ok(all(conn, sql, &[&namespace, &key], read)?.pop())
 }
 
 pub(super) fn deliveries(conn: &Connection, sink: &str, now: Time, limit: u32) -> Work<Vec<Delivery>> {

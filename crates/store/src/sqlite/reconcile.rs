@@ -10,7 +10,7 @@ use super::commit::{TargetNow, write_run};
 use super::fault::{Fault, Work};
 use super::writer::Tx;
 use super::{records, rows};
-use crate::{NewPlan, Reconcile, Reconciled, Replan, Schedule, TargetId, TargetState, Wanted};
+use crate::{NewPlan, Reconcile, Reconciled, Refocus, Schedule, TargetId, TargetState, Wanted};
 
 /// Replaces a schedule from outside: whoever holds the claim learns of it by the plan version, and the row cannot be
 /// claimed before the lease ends.
@@ -121,7 +121,7 @@ fn upsert(tx: &mut Tx<'_>, source_id: i64, lister: Option<i64>, wanted: &Wanted)
     drop(statement);
     let hash = wanted.spec.content().to_bytes();
     let Some(existing) = existing else {
-        return create(tx, source_id, lister, wanted, hash).map(Upsert::Created);
+        return create(tx, source_id, lister, wanted).map(Upsert::Created);
     };
     // A root stays a root; otherwise the last one to list a target is responsible for it.
     let adopted = existing.listed_by != lister && existing.listed_by.is_some();
@@ -167,15 +167,10 @@ fn first_state(spec: &TargetSpec) -> TargetState {
     state
 }
 
-fn create(
-    tx: &mut Tx<'_>,
-    source_id: i64,
-    lister: Option<i64>,
-    wanted: &Wanted,
-    hash: [u8; 16],
-) -> Work<i64> {
+pub(super) fn create(tx: &mut Tx<'_>, source_id: i64, lister: Option<i64>, wanted: &Wanted) -> Work<i64> {
     let incarnation = tx.next_seq();
     let Wanted { spec, schedule } = wanted;
+    let hash = spec.content().to_bytes();
     let enabled = !tx
         .conn
         .prepare_cached("SELECT 1 FROM switched_off WHERE source_id = ?1 AND key = ?2")?
@@ -231,17 +226,26 @@ pub(super) fn replan_if_unchanged(conn: &Connection, plan: &NewPlan) -> Work<()>
     if statement.exists(as_read)? { reschedule(conn, plan.target.0, &plan.schedule) } else { Ok(()) }
 }
 
-/// Changes another target's plan; answers which, if it exists.
-pub(super) fn replan(conn: &Connection, source_id: i64, replan: &Replan) -> Work<Option<TargetId>> {
+/// Gives or takes the focus; answers the target, if it exists.
+pub(super) fn refocus(conn: &Connection, source_id: i64, refocus: &Refocus) -> Work<Option<TargetId>> {
+    let schedule = &refocus.schedule;
     let mut statement = conn.prepare_cached(
-        "UPDATE targets SET priority = ?3, focused = ?4 WHERE source_id = ?1 AND key = ?2 RETURNING id",
+        "UPDATE targets SET due_us = :due, interval_us = :interval, phase = :phase, reason = :reason,
+             slack_us = :slack, focused = :focused, plan_version = plan_version + 1,
+             wake_us = CASE WHEN NOT enabled THEN NULL WHEN owner IS NULL THEN :due ELSE max(lease_until_us, :due) END
+         WHERE source_id = :source AND key = :key RETURNING id",
     )?;
-    let arguments = params![source_id, replan.key, replan.priority, replan.focused];
-    let found: Option<i64> = statement.query_row(arguments, |row| row.get(0)).optional()?;
-    drop(statement);
-    if let Some(id) = found {
-        reschedule(conn, id, &replan.schedule)?;
-    }
+    let arguments = named_params! {
+        ":source": source_id,
+        ":key": refocus.key,
+        ":due": rows::us(schedule.due),
+        ":interval": schedule.interval.as_us(),
+        ":phase": schedule.phase,
+        ":reason": schedule.reason,
+        ":slack": schedule.slack.as_us(),
+        ":focused": refocus.focused,
+    };
+    let found = statement.query_row(arguments, |row| row.get(0)).optional()?;
     Ok(found.map(TargetId))
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, named_params, params};
+use rusqlite::{Connection, OptionalExtension, Statement, named_params, params};
 use stakeout_core::{ContentHash, Fingerprint, Span, Time};
 
 use super::fault::Work;
@@ -31,6 +31,7 @@ struct Stored {
     content: ContentHash,
     seen: Time,
     gone: Option<Time>,
+    parent: Option<Fingerprint>,
 }
 
 /// Writes the records of a poll and lets go of those it no longer holds.
@@ -41,9 +42,10 @@ pub(super) fn write(
     poll: &PollCommit,
     effects: &mut Effects,
 ) -> Work<bool> {
+    let mut statement = conn.prepare_cached(FIND)?;
     let mut found = Vec::with_capacity(poll.records.len());
     for record in &poll.records {
-        let stored = find(conn, source_id, record.fingerprint)?;
+        let stored = find(&mut statement, source_id, record.fingerprint)?;
         let now = stored.as_ref().map(|stored| stored.content);
         if matches!(record.base, Base::Recalled(before) if before != now) {
             return Ok(false);
@@ -65,17 +67,18 @@ pub(super) fn write(
     Ok(true)
 }
 
-fn find(conn: &Connection, source_id: i64, fingerprint: Fingerprint) -> Work<Option<Stored>> {
-    let mut statement = conn.prepare_cached(
-        "SELECT id, holders, content, seen_us, gone_us FROM records WHERE source_id = ?1 AND fingerprint = ?2",
-    )?;
-    let found = statement.query_row(params![source_id, fingerprint.to_bytes()], |row| {
+const FIND: &str = "
+    SELECT id, holders, content, seen_us, gone_us, parent FROM records WHERE source_id = ?1 AND fingerprint = ?2";
+
+fn find(find: &mut Statement<'_>, source_id: i64, fingerprint: Fingerprint) -> Work<Option<Stored>> {
+    let found = find.query_row(params![source_id, fingerprint.to_bytes()], |row| {
         Ok(Stored {
-            id: row.get("id")?,
-            holders: row.get("holders")?,
-            content: rows::content(row, "content")?,
-            seen: rows::time(row, "seen_us")?,
-            gone: rows::opt_time(row, "gone_us")?,
+            id: row.get(0)?,
+            holders: row.get(1)?,
+            content: rows::content(row, 2)?,
+            seen: rows::time(row, 3)?,
+            gone: rows::opt_time(row, 4)?,
+            parent: rows::opt_print(row, 5)?,
         })
     });
     Ok(found.optional()?)
@@ -111,24 +114,7 @@ fn update(conn: &Connection, stored: &Stored, record: &RecordWrite, now: Time) -
     let changed = newest && record.content != stored.content;
     let gone_before = stored.gone;
     if newest {
-        conn.prepare_cached(
-            "UPDATE records SET key = :key, parent = :parent, group_print = :group, content = :content,
-                 ends_us = :ends, seen_us = :seen, body = :body, holders = holders + :added,
-                 changed_us = CASE WHEN :changed THEN :seen ELSE changed_us END
-             WHERE id = :id",
-        )?
-        .execute(named_params! {
-            ":key": record.key,
-            ":parent": record.parent.map(Fingerprint::to_bytes),
-            ":group": record.group.to_bytes(),
-            ":content": record.content.to_bytes(),
-            ":ends": rows::us(record.ends),
-            ":seen": record.seen.us(),
-            ":body": record.body,
-            ":added": record.added,
-            ":changed": appeared || changed,
-            ":id": stored.id,
-        })?;
+        rewrite(conn, stored, record, appeared || changed)?;
     } else if record.added {
         conn.prepare_cached("UPDATE records SET holders = holders + 1 WHERE id = ?1")?
             .execute([stored.id])?;
@@ -140,6 +126,31 @@ fn update(conn: &Connection, stored: &Stored, record: &RecordWrite, now: Time) -
     Ok(Happened { appeared, changed, vanished: false, gone_before })
 }
 
+const REWRITE: &str = "
+    UPDATE records SET key = ?2, group_print = ?3, content = ?4, ends_us = ?5, seen_us = ?6, body = ?7,
+        holders = holders + ?8, changed_us = CASE WHEN ?9 THEN ?6 ELSE changed_us END
+    WHERE id = ?1";
+
+/// The commonest write of all: nothing that an index knows of changes, so none is touched.
+fn rewrite(conn: &Connection, stored: &Stored, record: &RecordWrite, changed: bool) -> Work<()> {
+    conn.prepare_cached(REWRITE)?.execute(params![
+        stored.id,
+        record.key,
+        record.group.to_bytes(),
+        record.content.to_bytes(),
+        rows::us(record.ends),
+        record.seen.us(),
+        record.body,
+        record.added,
+        changed,
+    ])?;
+    if record.parent != stored.parent {
+        conn.prepare_cached("UPDATE records SET parent = ?2 WHERE id = ?1")?
+            .execute(params![stored.id, record.parent.map(Fingerprint::to_bytes)])?;
+    }
+    Ok(())
+}
+
 /// One holder less; answers whether it was the last one.
 pub(super) fn let_go(
     conn: &Connection,
@@ -148,7 +159,8 @@ pub(super) fn let_go(
     natural: bool,
     now: Time,
 ) -> Work<bool> {
-    let Some(stored) = find(conn, source_id, fingerprint)? else { return Ok(false) };
+    let mut statement = conn.prepare_cached(FIND)?;
+    let Some(stored) = find(&mut statement, source_id, fingerprint)? else { return Ok(false) };
     if stored.holders > 1 {
         conn.prepare_cached("UPDATE records SET holders = holders - 1 WHERE id = ?1")?
             .execute([stored.id])?;
@@ -157,4 +169,16 @@ pub(super) fn let_go(
             .execute(params![stored.id, now.us(), natural])?;
     }
     Ok(stored.holders == 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connect;
+    use super::*;
+
+    #[test]
+    fn a_record_that_changes_in_place_writes_no_index() {
+        let conn = connect::memory().expect("opens");
+        assert_eq!(connect::writes_of(&conn, REWRITE), ["Insert"], "one row of the table, nothing else");
+    }
 }

@@ -1,21 +1,23 @@
 //! Between columns and the words of the model.
 
+use std::fmt::Display;
+
 use rusqlite::types::ValueRef;
-use rusqlite::{Row, named_params};
+use rusqlite::{Row, RowIndex, named_params};
 use stakeout_core::{ContentHash, EventId, Fingerprint, Snapshot, Span, TargetSpec, Time};
 
 use super::fault::{Fault, Work};
 use crate::{Schedule, TargetState};
 
-pub(super) fn time(row: &Row<'_>, column: &str) -> rusqlite::Result<Time> {
+pub(super) fn time(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Time> {
     row.get(column).map(Time)
 }
 
-pub(super) fn opt_time(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Time>> {
+pub(super) fn opt_time(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<Time>> {
     Ok(row.get::<_, Option<i64>>(column)?.map(Time))
 }
 
-pub(super) fn number(row: &Row<'_>, column: &str) -> rusqlite::Result<u64> {
+pub(super) fn number(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<u64> {
     Ok(row.get::<_, i64>(column)? as u64)
 }
 
@@ -23,23 +25,23 @@ pub(super) fn us(time: Option<Time>) -> Option<i64> {
     time.map(Time::us)
 }
 
-pub(super) fn print(row: &Row<'_>, column: &str) -> rusqlite::Result<Fingerprint> {
+pub(super) fn print(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Fingerprint> {
     row.get(column).map(Fingerprint::from_bytes)
 }
 
-pub(super) fn opt_print(row: &Row<'_>, column: &str) -> rusqlite::Result<Option<Fingerprint>> {
+pub(super) fn opt_print(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Option<Fingerprint>> {
     Ok(row.get::<_, Option<[u8; 16]>>(column)?.map(Fingerprint::from_bytes))
 }
 
-pub(super) fn content(row: &Row<'_>, column: &str) -> rusqlite::Result<ContentHash> {
+pub(super) fn content(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<ContentHash> {
     row.get(column).map(ContentHash::from_bytes)
 }
 
-pub(super) fn event_id(row: &Row<'_>, column: &str) -> rusqlite::Result<EventId> {
+pub(super) fn event_id(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<EventId> {
     row.get(column).map(EventId::from_bytes)
 }
 
-pub(super) fn json(row: &Row<'_>, column: &str) -> Work<serde_json::Value> {
+pub(super) fn json(row: &Row<'_>, column: impl RowIndex + Display) -> Work<serde_json::Value> {
     let text = row.get_ref(column)?;
     let text = text.as_str().map_err(|e| Fault::Damaged(format!("column {column}: {e}")))?;
     serde_json::from_str(text).map_err(|e| Fault::Damaged(format!("column {column}: {e}")))
@@ -47,28 +49,35 @@ pub(super) fn json(row: &Row<'_>, column: &str) -> Work<serde_json::Value> {
 
 /// The columns that [`schedule`] reads.
 pub(super) const SCHEDULE: &str = "due_us, interval_us, phase, reason, slack_us";
+/// How many they are.
+pub(super) const SCHEDULE_COLUMNS: usize = 5;
 
-pub(super) fn schedule(row: &Row<'_>) -> rusqlite::Result<Schedule> {
+/// Reads [`SCHEDULE`] from the column `at` on. Columns of hot queries are read by number: to find one by its name, all
+/// names before it are compared.
+pub(super) fn schedule(row: &Row<'_>, at: usize) -> rusqlite::Result<Schedule> {
     Ok(Schedule {
-        due: opt_time(row, "due_us")?,
-        interval: Span(row.get("interval_us")?),
-        phase: row.get("phase")?,
-        reason: row.get("reason")?,
-        slack: Span(row.get("slack_us")?),
+        due: opt_time(row, at)?,
+        interval: Span(row.get(at + 1)?),
+        phase: row.get(at + 2)?,
+        reason: row.get(at + 3)?,
+        slack: Span(row.get(at + 4)?),
     })
 }
 
 /// The columns that [`spec`] reads.
 pub(super) const SPEC: &str = "key, role, params, priority, meaning, start_us";
+/// How many they are.
+pub(super) const SPEC_COLUMNS: usize = 6;
 
-pub(super) fn spec(row: &Row<'_>) -> Work<TargetSpec> {
+/// Reads [`SPEC`] from the column `at` on.
+pub(super) fn spec(row: &Row<'_>, at: usize) -> Work<TargetSpec> {
     Ok(TargetSpec {
-        key: row.get("key")?,
-        role: row.get("role")?,
-        params: json(row, "params")?,
-        priority: row.get("priority")?,
-        meaning: row.get::<_, i64>("meaning")? as u64,
-        start: opt_time(row, "start_us")?,
+        key: row.get(at)?,
+        role: row.get(at + 1)?,
+        params: json(row, at + 2)?,
+        priority: row.get(at + 3)?,
+        meaning: row.get::<_, i64>(at + 4)? as u64,
+        start: opt_time(row, at + 5)?,
         // Only the listing that names a target needs it, and has it in its snapshot.
         ends: None,
     })
@@ -77,23 +86,23 @@ pub(super) fn spec(row: &Row<'_>) -> Work<TargetSpec> {
 /// The columns that [`state`] reads.
 pub(super) const STATE: &str = "id, state, focused, rebaseline";
 
-/// What a target remembers. Text that no longer parses costs the memory, never the target: it starts again with a
+/// Reads [`STATE`] from the column `at` on: what a target remembers. Text that no longer parses costs the memory, never the target: it starts again with a
 /// new baseline, at the version that its snapshot had.
-pub(super) fn state(row: &Row<'_>, snapshot_version: u64) -> Work<TargetState> {
-    let text = row.get_ref("state")?;
+pub(super) fn state(row: &Row<'_>, at: usize, snapshot_version: u64) -> Work<TargetState> {
+    let text = row.get_ref(at + 1)?;
     let parsed = match text {
         ValueRef::Text(text) => serde_json::from_slice(text).map_err(|e| e.to_string()),
         _ => Err("not text".to_owned()),
     };
     let mut state: TargetState = parsed.or_else(|error| {
-        tracing::warn!(target_id = row.get::<_, i64>("id")?, %error, "a stored state is unreadable: new baseline");
+        tracing::warn!(target_id = row.get::<_, i64>(at)?, %error, "a stored state is unreadable: new baseline");
         let mut fresh = TargetState::default();
         fresh.memory.version = snapshot_version;
         fresh.memory.rebaseline = true;
         Ok::<_, Fault>(fresh)
     })?;
-    state.facts.focused = row.get("focused")?;
-    state.memory.rebaseline |= row.get::<_, bool>("rebaseline")?;
+    state.facts.focused = row.get(at + 2)?;
+    state.memory.rebaseline |= row.get::<_, bool>(at + 3)?;
     Ok(state)
 }
 
@@ -103,8 +112,8 @@ pub(super) fn snapshot(conn: &rusqlite::Connection, target: i64) -> Work<(Snapsh
         conn.prepare_cached("SELECT version, body FROM snapshots WHERE target_id = :target")?;
     let mut rows = statement.query(named_params! { ":target": target })?;
     let Some(row) = rows.next()? else { return Ok((Snapshot::default(), 0)) };
-    let body = row.get_ref("body")?;
+    let body = row.get_ref(1)?;
     let bytes = body.as_blob().map_err(|e| Fault::Damaged(e.to_string()))?;
     let snapshot = Snapshot::from_bytes(bytes).map_err(|e| Fault::Damaged(e.to_string()))?;
-    Ok((snapshot, number(row, "version")?))
+    Ok((snapshot, number(row, 0)?))
 }

@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::writer::{Durability, Job};
-use super::{browse, claim, control, prune, read, reconcile, tokens};
+use super::{browse, claim, control, derived, history, prune, read, reconcile, tokens};
 use crate::{
-    Claim, ClaimRequest, CommitOutcome, Delivery, EventFilter, FinishedRun, HistoryRow, HistoryWindow, KvRow,
-    ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog, Pruned, Reconciled, RecordFilter,
-    Result, Retention, Store, StoreError, StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow,
-    TokenRow, Wanted,
+    Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
+    HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog,
+    Pruned, Reconciled, RecordFilter, Result, Retention, Store, StoreError, StoreStats, StoredRecord,
+    TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -77,6 +77,19 @@ impl Store for SqliteStore {
         .await
     }
 
+    async fn whole(&self, source: &str, kinds: &[String], published: &[(String, String)]) -> Result<Whole> {
+        let (source, kinds, published) = (source.to_owned(), kinds.to_vec(), published.to_vec());
+        self.read("read a source's records", move |conn| derived::whole(conn, &source, &kinds, &published))
+            .await
+    }
+
+    async fn derive(&self, derived: DeriveCommit) -> Result<DeriveOutcome> {
+        self.write("write what follows from the records", Durability::Synced, move |tx| {
+            derived::write(tx, &derived)
+        })
+        .await
+    }
+
     async fn rebaseline(&self, target: TargetId) -> Result<()> {
         self.write("forget a baseline", Durability::Synced, move |tx| control::rebaseline(tx, target)).await
     }
@@ -94,6 +107,12 @@ impl Store for SqliteStore {
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>> {
         let (source, prints) = (source.to_owned(), fingerprints.to_vec());
         self.read("read records", move |conn| read::records(conn, &source, &prints)).await
+    }
+
+    async fn told_until(&self, source: &str, streams: &[(Fingerprint, String)]) -> Result<Vec<Option<Time>>> {
+        let (source, streams) = (source.to_owned(), streams.to_vec());
+        self.read("read how far history was told", move |conn| history::told_until(conn, &source, &streams))
+            .await
     }
 
     async fn history(
@@ -178,7 +197,7 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<serde_json::Value>> {
+    async fn kv(&self, namespace: &str, key: &str) -> Result<Option<KvRow>> {
         let (namespace, key) = (namespace.to_owned(), key.to_owned());
         self.read("read a published value", move |conn| read::kv(conn, &namespace, &key)).await
     }

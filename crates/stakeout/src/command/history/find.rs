@@ -10,7 +10,7 @@ use crate::UsageError;
 use crate::open::Place;
 
 /// The families whose name may be left out before a kind.
-const FAMILIES: &[&str] = &["json", "racing"];
+const FAMILIES: &[&str] = &["json", "racing", "fpv", "tables"];
 /// Targets that are looked through for the names of sources.
 const TARGETS_MAX: u32 = 10_000;
 /// Events that are looked through for a name, the newest; and how many at once.

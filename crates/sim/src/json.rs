@@ -87,6 +87,10 @@ pub(crate) fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
 
 pub(crate) fn text(out: &mut String, value: &str) {
     out.push('"');
+    if value.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+        out.push_str(value);
+        return out.push('"');
+    }
     for c in value.chars() {
         match c {
             '"' | '\\' => out.extend(['\\', c]),

@@ -1,0 +1,274 @@
+//! From pages to slots: one slot per venue and time, whoever saw it, and how much the pages prove.
+//!
+//! A poll asks for every party size, page by page. It is whole only if every page answered, the total stood still and
+//! the venues add up to it. A venue whose list of slots is as long as the provider ever shows may have more.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use jiff::civil::DateTime;
+use jiff::tz::TimeZone;
+use stakeout_core::{
+    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Kind, Observation, Record, Scope, Time,
+    Value,
+};
+
+use super::clock;
+use super::kinds::Kinds;
+use super::provider::{Asked, Hit, Offer, Page, PartySizes, Provider};
+use crate::odd::Odd;
+
+/// The note that counts followed venues without a table in a bucket: where a drop would matter most.
+pub(super) const WAITED_FOR: &str = "waited_for";
+
+/// What the reading of a bucket needs to know.
+pub(super) struct Reading<'a> {
+    pub(super) kinds: &'a Kinds,
+    pub(super) provider: &'a dyn Provider,
+    pub(super) bucket_id: &'a str,
+    pub(super) date: &'a str,
+    pub(super) zone: &'a TimeZone,
+    pub(super) party_sizes: &'a PartySizes,
+    /// The most slots that the provider shows of a venue; 0 when it shows all.
+    pub(super) slot_cap: u32,
+    /// The most pages that are asked for.
+    pub(super) max_pages: u32,
+    pub(super) follow: &'a BTreeSet<String>,
+    /// The facts of the last good poll.
+    pub(super) facts: &'a Facts,
+}
+
+/// A page with its question and the moment it was read.
+pub(super) struct Answered {
+    pub(super) asked: Asked,
+    pub(super) page: Page,
+    pub(super) at: Time,
+}
+
+#[derive(Default)]
+struct Venue {
+    hit: Hit,
+    /// Its list may have been cut off, or some of it was not understood.
+    unsure: bool,
+    slots: BTreeMap<DateTime, Slot>,
+}
+
+struct Slot {
+    seatings: BTreeMap<(Option<String>, Option<i64>), Seating>,
+    party_sizes: PartySizes,
+    seen_at: Time,
+}
+
+struct Seating {
+    end: Option<DateTime>,
+    party_sizes: PartySizes,
+}
+
+/// What the exchanges of a poll amount to.
+pub(super) fn bucket(reading: &Reading<'_>, exchanges: &[Exchange]) -> Result<Observation, Failure> {
+    let mut odd = Odd::default();
+    let mut pages = Vec::with_capacity(exchanges.len());
+    for exchange in exchanges {
+        match &exchange.result {
+            Ok(response) => {
+                let Some(asked) = reading.provider.asked(&exchange.request) else {
+                    return Err(Failure::new(
+                        FailureClass::Internal,
+                        "a request that is no page of a bucket",
+                    ));
+                };
+                // A page that is not understood is no part of an answer: the whole poll failed.
+                let page = reading.provider.read(&response.body)?;
+                pages.push(Answered { asked, page, at: exchange.ended });
+            }
+            Err(failure) if is_refused(failure) => return Err(failure.clone()),
+            Err(failure) => odd.add("failed_page", || failure.to_string()),
+        }
+    }
+    if pages.is_empty() {
+        return Err(Failure::new(FailureClass::Internal, "a bucket without a page"));
+    }
+    let answered = exchanges.iter().all(|exchange| exchange.result.is_ok());
+    Ok(observe(reading, &pages, answered, odd))
+}
+
+/// Whether the provider refuses our credentials: an expired token is sent to a login page.
+pub(super) fn is_refused(failure: &Failure) -> bool {
+    matches!(failure.class, FailureClass::Redirect | FailureClass::Forbidden)
+}
+
+pub(super) fn observe(
+    reading: &Reading<'_>,
+    pages: &[Answered],
+    answered: bool,
+    mut odd: Odd,
+) -> Observation {
+    let whole = answered && is_whole(reading, pages, &mut odd);
+    let mut venues: BTreeMap<&str, Venue> = BTreeMap::new();
+    for answered in pages {
+        for hit in &answered.page.hits {
+            match &hit.venue_id {
+                Some(id) => reading.add(venues.entry(id).or_default(), hit, answered, &mut odd),
+                None => odd.add("bad_venue", || format!("{:?} has no id", hit.name)),
+            }
+        }
+    }
+    let mut records = Vec::new();
+    let mut cut_off = BTreeSet::new();
+    let mut waited_for = 0;
+    for (id, venue) in &venues {
+        if venue.unsure {
+            cut_off.insert(reading.group(id));
+        }
+        if venue.slots.is_empty() && reading.follow.contains(*id) {
+            waited_for += 1;
+        }
+        // Only a whole answer proves that a venue has nothing at all.
+        if whole || !venue.slots.is_empty() {
+            records.push(reading.venue(id, venue));
+        }
+        records.extend(venue.slots.iter().map(|(start, slot)| reading.slot(id, venue, *start, slot)));
+    }
+    let coverage = match (whole, cut_off.is_empty()) {
+        (true, true) => Coverage::Complete,
+        (true, false) => Coverage::CompleteBut(Scope(cut_off)),
+        (false, _) => Coverage::Partial(Scope::default()),
+    };
+    let mut facts = Facts { notes: reading.facts.notes.clone(), ..Facts::default() };
+    if whole {
+        facts.notes.remove(WAITED_FOR);
+        if waited_for > 0 {
+            facts.notes.insert(WAITED_FOR.to_owned(), Value::Int(waited_for));
+        }
+    }
+    Observation { coverage, facts, warnings: odd.warnings(), ..Observation::complete(records) }
+}
+
+/// Whether the pages are all there is.
+fn is_whole(reading: &Reading<'_>, pages: &[Answered], odd: &mut Odd) -> bool {
+    let mut whole = true;
+    let mut doubt = |code: &'static str, detail: String| {
+        odd.add(code, || detail);
+        whole = false;
+    };
+    for &size in reading.party_sizes {
+        let of_size: Vec<&Answered> = pages.iter().filter(|a| a.asked.party_size == size).collect();
+        let Some(first) = of_size.iter().find(|a| a.asked.page == 1) else {
+            doubt("missing_page", format!("page 1 for {size} people"));
+            continue;
+        };
+        let Some(total) = first.page.total else {
+            doubt("no_total", format!("the pages for {size} people do not say how many venues there are"));
+            continue;
+        };
+        let last = first.page.pages.unwrap_or(1);
+        if last > reading.max_pages {
+            doubt("too_many_pages", format!("{last} pages for {size} people, at most {}", reading.max_pages));
+        } else if let Some(n) = (1..=last).find(|n| !of_size.iter().any(|a| a.asked.page == *n)) {
+            doubt("missing_page", format!("page {n} of {last} for {size} people"));
+        }
+        if of_size.iter().any(|a| a.page.total != Some(total)) {
+            doubt("total_moved", format!("for {size} people it was {total} on the first page only"));
+        }
+        let named = of_size.iter().flat_map(|a| &a.page.hits).filter_map(|hit| hit.venue_id.as_deref());
+        let unique = named.collect::<BTreeSet<&str>>().len() as u64;
+        if unique != total {
+            doubt("venues_do_not_add_up", format!("{unique} of {total} venues for {size} people"));
+        }
+    }
+    whole
+}
+
+impl Reading<'_> {
+    fn add(&self, venue: &mut Venue, hit: &Hit, answered: &Answered, odd: &mut Odd) {
+        if venue.hit.venue_id.is_none() {
+            venue.hit = Hit { slots: Vec::new(), ..hit.clone() };
+        }
+        let unread = hit.shown - hit.slots.len();
+        if unread > 0 {
+            odd.add("bad_slot", || format!("{unread} slots of {:?} have no time that can be read", hit.name));
+        }
+        venue.unsure |= unread > 0 || (self.slot_cap > 0 && hit.shown >= self.slot_cap as usize);
+        for offer in &hit.slots {
+            let slot = venue.slots.entry(offer.start).or_insert_with(|| Slot {
+                seatings: BTreeMap::new(),
+                party_sizes: PartySizes::new(),
+                seen_at: answered.at,
+            });
+            slot.add(offer, answered.asked.party_size);
+        }
+    }
+
+    /// A venue on the bucket's date: what the gate looks at, and what other buckets of that date share.
+    fn group(&self, venue_id: &str) -> Fingerprint {
+        Fingerprint::of("tables_venue_days", &[self.provider.name(), venue_id, self.date])
+    }
+
+    fn venue(&self, id: &str, venue: &Venue) -> Record {
+        let hit = &venue.hit;
+        let values = vec![
+            Value::text(id),
+            Value::text(self.provider.name()),
+            hit.name.clone().into(),
+            hit.neighborhood.clone().into(),
+            hit.price_range.into(),
+            hit.url_slug.clone().into(),
+            hit.rating.into(),
+            hit.rating_count.into(),
+            hit.image.clone().into(),
+        ];
+        Record::new(&self.kinds.venues, &[self.provider.name(), id], values)
+    }
+
+    fn slot(&self, venue_id: &str, venue: &Venue, start: DateTime, slot: &Slot) -> Record {
+        let kind: &Arc<Kind> = &self.kinds.slots;
+        let provider = self.provider.name();
+        let written = clock::canonical(start);
+        let starts_at = clock::instant(start, self.zone);
+        let key = [provider, venue_id, &written];
+        let values = vec![
+            Value::text(self.bucket_id),
+            Value::Text(Fingerprint::of(&kind.full_name(), &key).to_string()),
+            Value::text(provider),
+            Value::text(venue_id),
+            venue.hit.name.clone().into(),
+            venue.hit.neighborhood.clone().into(),
+            Value::text(self.date),
+            Value::text(&written),
+            starts_at.into(),
+            slot.seatings(),
+            sizes(&slot.party_sizes),
+            slot.seen_at.into(),
+        ];
+        let parent = Fingerprint::of(&self.kinds.venues.full_name(), &[provider, venue_id]);
+        let record = Record::new(kind, &key, values).under(parent).in_group(self.group(venue_id));
+        Record { ends: starts_at, ..record }
+    }
+}
+
+impl Slot {
+    fn add(&mut self, offer: &Offer, party_size: u32) {
+        self.party_sizes.insert(party_size);
+        let seating = self.seatings.entry((offer.seating.clone(), offer.config_id));
+        let seating = seating.or_insert_with(|| Seating { end: offer.end, party_sizes: PartySizes::new() });
+        seating.end = seating.end.max(offer.end);
+        seating.party_sizes.insert(party_size);
+    }
+
+    fn seatings(&self) -> Value {
+        let one = |((seating, config_id), about): (&(Option<String>, Option<i64>), &Seating)| {
+            let fields = [
+                ("type", seating.clone().into()),
+                ("config_id", (*config_id).into()),
+                ("end", about.end.map(clock::canonical).into()),
+                ("party_sizes", sizes(&about.party_sizes)),
+            ];
+            Value::Map(fields.map(|(name, value): (&str, Value)| (name.to_owned(), value)).into())
+        };
+        Value::List(self.seatings.iter().map(one).collect())
+    }
+}
+
+fn sizes(sizes: &PartySizes) -> Value {
+    Value::List(sizes.iter().map(|n| Value::Int(i64::from(*n))).collect())
+}

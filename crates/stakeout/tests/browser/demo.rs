@@ -1,0 +1,65 @@
+//! The real binary's demo, which can be stopped and started again at the same place.
+
+use std::io::{BufRead, BufReader};
+use std::net::TcpListener;
+use std::process::{Child, Command, Stdio};
+
+use tempfile::TempDir;
+
+/// A running demo; it ends with this.
+pub(crate) struct Demo {
+    child: Option<Child>,
+    port: u16,
+    speed: u32,
+    /// Its database outlives a stop.
+    data: TempDir,
+}
+
+impl Demo {
+    /// A demo on a free port, ready to answer.
+    pub(crate) fn start(speed: u32) -> Demo {
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+        let port = free.expect("a free port").port();
+        let data = tempfile::tempdir().expect("a directory");
+        let mut demo = Demo { child: None, port, speed, data };
+        demo.go_on();
+        demo
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills it, as a crash would.
+    pub(crate) fn kill(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            child.kill().expect("it can be killed");
+            child.wait().expect("it ends");
+        }
+    }
+
+    /// Starts it again, at the same port and with the same database.
+    pub(crate) fn go_on(&mut self) {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_stakeout"))
+            .args(["demo", "--speed", &self.speed.to_string()])
+            .args(["--listen", &format!("127.0.0.1:{}", self.port)])
+            .arg("--data")
+            .arg(self.data.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the demo starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("its output")).lines();
+        let listening = lines.by_ref().map_while(Result::ok).any(|line| line.contains(&self.url()));
+        assert!(listening, "the demo never said that it listens at {}", self.url());
+        // Whatever else it says must not fill the pipe.
+        std::thread::spawn(move || lines.for_each(drop));
+        self.child = Some(child);
+    }
+}
+
+impl Drop for Demo {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

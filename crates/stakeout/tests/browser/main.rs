@@ -1,0 +1,61 @@
+//! The dashboard in a real browser: Chromium, driven over the WebDriver protocol, against the real binary's demo.
+//!
+//! Nothing here waits by sleeping: the page itself answers when what is waited for has come about. Where Chromium or its
+//! driver is missing the tests say so and pass, unless `CI=true`.
+
+mod demo;
+mod driver;
+mod pages;
+mod palette;
+mod scenes;
+mod screenshots;
+
+use demo::Demo;
+use driver::Browser;
+use tokio::sync::{Mutex, MutexGuard};
+
+/// One browser at a time: two of them starve each other on a small machine.
+static STAGE: Mutex<()> = Mutex::const_new(());
+
+/// A browser and a demo to look at.
+struct Stage {
+    browser: Browser,
+    demo: Demo,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Stage {
+    /// Everything that is needed, or `None` when there is no browser.
+    async fn new(speed: u32) -> Option<Stage> {
+        let alone = STAGE.lock().await;
+        let Some(found) = driver::find() else {
+            let words = "skipped: chromium and chromedriver are needed (Debian: chromium chromium-driver)";
+            assert!(std::env::var("CI").as_deref() != Ok("true"), "{words}; with CI=true nothing may be skipped");
+            println!("{words}");
+            return None;
+        };
+        let demo = Demo::start(speed);
+        let browser = Browser::start(&found).await;
+        Some(Stage { browser, demo, _alone: alone })
+    }
+
+    /// Opens a page and waits until it shows something.
+    async fn open(&self, path: &str) {
+        self.browser.open(&format!("{}{path}", self.demo.url())).await;
+        self.browser.until("the page is live", "document.querySelector('#link')?.dataset.state === 'live'").await;
+        self.browser
+            .until("nothing is loading any more", "!document.querySelector('main .state.loading')")
+            .await;
+    }
+
+    /// Nothing went wrong that a user would not see, and nobody else was asked.
+    async fn close(self) {
+        let host = self.demo.url();
+        let errors = self.browser.console_errors().await;
+        assert!(errors.is_empty(), "the console has errors: {errors:#?}");
+        let strangers: Vec<String> =
+            self.browser.requests().await.into_iter().filter(|url| !url.starts_with(&host)).collect();
+        assert!(strangers.is_empty(), "others were asked: {strangers:#?}");
+        self.browser.close().await;
+    }
+}

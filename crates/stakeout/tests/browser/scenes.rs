@@ -1,0 +1,121 @@
+//! What people do and see, scene by scene.
+
+use crate::Stage;
+
+/// As fast as a racing day can go while a browser looks on.
+const SPEED: u32 = 60;
+
+/// The expression for the first element of a selector.
+fn one(selector: &str) -> String {
+    format!("document.querySelector({selector:?})")
+}
+
+#[tokio::test]
+async fn a_race_goes_from_open_to_final_without_a_reload() {
+    let Some(stage) = Stage::new(SPEED).await else { return };
+    let browser = &stage.browser;
+    stage.open("/racing").await;
+    browser.until("the next race is on the board", ".next-races a".pipe(one).as_str()).await;
+    browser.click(".next-races a").await;
+    browser.until("its runners are there", "document.querySelectorAll('.grid tbody tr').length > 4").await;
+    browser.value("(window.kept = document.querySelector('.grid tbody tr'), true)").await;
+    let state = "document.querySelector('.race-head .chip')?.dataset.status";
+    browser.until("it is open at first", &format!("{state} === 'open'")).await;
+    browser.until("it ends", &format!("['final', 'abandoned'].includes({state})")).await;
+    let kept = browser.value("window.kept === document.querySelector('.grid tbody tr')").await;
+    assert_eq!(kept, true, "its rows are the same elements as at the beginning");
+    if browser.text(state).await == "final" {
+        let placings = "document.querySelectorAll('[aria-label=Placings] tbody tr').length > 0";
+        browser.until("placings are shown", placings).await;
+    }
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_is_told_appears_as_it_happens() {
+    let Some(stage) = Stage::new(SPEED).await else { return };
+    let browser = &stage.browser;
+    stage.open("/").await;
+    browser.until("something was told", ".feed li".pipe(one).as_str()).await;
+    browser.value("(window.newest = Number(document.querySelector('.feed li').dataset.seq), true)").await;
+    let newer = "Number(document.querySelector('.feed li').dataset.seq) > window.newest";
+    browser.until("something newer was told", newer).await;
+    let order = "[...document.querySelectorAll('.feed li')].map((line) => Number(line.dataset.seq))
+        .every((seq, n, all) => n === 0 || seq < all[n - 1])";
+    assert_eq!(browser.value(order).await, true, "the newest is first, and each is there once");
+    browser.until("countdowns run", "document.querySelectorAll('so-ring:not(.over)').length > 3").await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_lost_server_is_shown_and_what_was_missed_comes_after() {
+    let Some(mut stage) = Stage::new(SPEED).await else { return };
+    stage.open("/events").await;
+    stage.browser.until("something was told", ".feed li".pipe(one).as_str()).await;
+    stage.browser.value("(window.page = 'the same', true)").await;
+    assert!(stage.browser.console_errors().await.is_empty(), "all is well before");
+    stage.demo.kill();
+    let state = "document.querySelector('#link').dataset.state";
+    stage.browser.until("the loss is shown", &format!("{state} === 'reconnecting'")).await;
+    let words = stage.browser.text("document.querySelector('#link').textContent").await;
+    assert!(words.contains("reconnecting"), "{words}");
+    stage.demo.go_on();
+    stage.browser.until("it is back by itself", &format!("{state} === 'live'")).await;
+    stage.browser.value("(window.newest = Number(document.querySelector('.feed li').dataset.seq), true)").await;
+    let newer = "Number(document.querySelector('.feed li').dataset.seq) > window.newest";
+    stage.browser.until("events go on", newer).await;
+    assert_eq!(stage.browser.text("window.page").await, "the same", "nothing was reloaded");
+    // Whatever the log has from then on is shown: nothing was lost in between, nothing is there twice.
+    let complete = "(async () => {
+        const shown = [...document.querySelectorAll('.feed li')].map((line) => Number(line.dataset.seq));
+        const log = await (await fetch(`/v1/events?limit=50&before=${shown[0] + 1}`)).json();
+        const wanted = log.items.map((event) => event.seq).slice(0, Math.min(50, shown.length));
+        return JSON.stringify(shown.slice(0, wanted.length)) === JSON.stringify(wanted);
+    })()";
+    assert_eq!(stage.browser.value(complete).await, true, "the feed is the log");
+    // While nobody answered, the browser noted that nobody answered; nothing else went wrong.
+    let errors = stage.browser.console_errors().await;
+    let others: Vec<&String> = errors.iter().filter(|error| !error.contains("net::ERR_")).collect();
+    assert!(others.is_empty(), "{others:#?}");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_setting_is_refused_with_words_and_accepted_at_once() {
+    let Some(stage) = Stage::new(10).await else { return };
+    let browser = &stage.browser;
+    stage.open("/settings").await;
+    let line = "[...document.querySelectorAll('.setting')].find((row) => row.textContent.startsWith('concurrency'))";
+    browser.until("its settings are listed", line).await;
+    browser.value(&format!("(({line}).querySelector('input').dataset.test = 'it', true)")).await;
+    let (input, says) = ("[data-test=it]", format!("({line}).querySelector('.says').textContent"));
+    let current = format!("({line}).querySelector('.current').textContent");
+
+    browser.keys(input, "0").await;
+    browser.until("it is refused with words", &format!("{says}.includes('whole number')")).await;
+    assert_eq!(browser.value(&format!("({line}).querySelector('button').disabled")).await, true);
+    // The refusal itself is an answer with a status that browsers note.
+    let errors = browser.console_errors().await;
+    assert!(errors.iter().all(|error| error.contains("422")), "{errors:#?}");
+
+    browser.keys(input, "\u{e003}3").await;
+    browser.until("it would be accepted", &format!("{says}.includes('would be accepted')")).await;
+    browser.keys(input, "\u{e007}").await;
+    browser.until("it is in effect", &format!("{current}.startsWith('3')")).await;
+    let limit = "fetch('/v1/sources').then((answer) => answer.json()).then(([source]) => source.limits.concurrency)";
+    assert_eq!(browser.value(limit).await, 3, "the engine goes by it");
+    browser.click(".setting.set button.quiet").await;
+    browser.until("it is taken back", &format!("{current}.startsWith('4')")).await;
+    stage.close().await;
+}
+
+/// Reads from left to right.
+trait Pipe {
+    fn pipe(&self, with: fn(&str) -> String) -> String;
+}
+
+impl Pipe for str {
+    fn pipe(&self, with: fn(&str) -> String) -> String {
+        with(self)
+    }
+}

@@ -1,0 +1,4 @@
+//! An FPV source through the real binary.
+
+mod support;
+mod try_out;

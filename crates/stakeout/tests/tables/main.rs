@@ -1,0 +1,10 @@
+//! A tables source through the real engine and store, in virtual time, against an upstream that plays scenes.
+
+mod budget;
+mod credentials;
+mod docs;
+mod gate;
+mod memory;
+mod process;
+mod support;
+mod views;

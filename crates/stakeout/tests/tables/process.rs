@@ -1,0 +1,152 @@
+//! The real binary against a venue search on loopback.
+
+use std::path::PathBuf;
+use std::process::{Command, Output};
+
+use serde_json::{Value as Json, json};
+use stakeout_sim::{Act, Loopback, Seen};
+use tempfile::TempDir;
+
+use crate::support::{page, venue_on};
+
+const WHO: [(&str, &str); 2] = [("RESY_API_KEY", "k3y-s3cret"), ("RESY_AUTH_TOKEN", "t0ken-s3cret")];
+
+struct Process {
+    upstream: Loopback,
+    directory: TempDir,
+}
+
+impl Process {
+    fn new(answer: impl Fn(&Seen) -> Act + Send + Sync + 'static) -> Process {
+        let upstream = Loopback::start(answer);
+        let directory = tempfile::tempdir().expect("a directory");
+        let text = format!(
+            "[source.nyc]\nkind = \"tables\"\nbase_url = \"{}\"\ndays = 2\nbudget = \"60000/min\"\n",
+            upstream.url("")
+        );
+        std::fs::write(directory.path().join("stakeout.toml"), text).expect("written");
+        Process { upstream, directory }
+    }
+
+    fn run(&self, words: &str, variables: &[(&str, &str)]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_stakeout"))
+            .args(words.split(' '))
+            .current_dir(self.directory.path())
+            .env_clear()
+            .envs(variables.iter().copied())
+            .output()
+            .expect("the binary runs")
+    }
+
+    fn says(&self, words: &str) -> String {
+        let output = self.run(words, &WHO);
+        assert!(output.status.success(), "{words}: {output:?}");
+        String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn database(&self) -> PathBuf {
+        self.directory.path().join("stakeout.db")
+    }
+}
+
+/// Two venues, if the request is as the upstream wants it.
+fn search(seen: &Seen) -> Act {
+    let header = |name: &str| {
+        let found = seen.headers.iter().find(|(n, _)| n.eq_ignore_ascii_case(name));
+        found.map_or("", |(_, value)| value.as_str()).to_owned()
+    };
+    if header("user-agent").is_empty() {
+        return Act::status(500);
+    }
+    let authorized = header("authorization") == "ResyAPI api_key=\"k3y-s3cret\""
+        && header("x-resy-auth-token") == "t0ken-s3cret"
+        && header("content-type") == "application/json";
+    if !authorized || seen.method != "POST" || seen.path != "/3/venuesearch/search" {
+        return Act::Redirect("/login?token=t0ken-s3cret".into());
+    }
+    let asked: Json = serde_json::from_slice(&seen.body).expect("a JSON body");
+    let day = asked["slot_filter"]["day"].as_str().expect("a day");
+    Act::json(&page(&[venue_on(day, 1, &["20:30"]), venue_on(day, 2, &[])]))
+}
+
+#[test]
+fn check_looks_at_a_bucket_and_says_what_the_budget_buys() {
+    let process = Process::new(search);
+    let checked = process.says("check");
+    assert!(checked.contains("ok      source nyc: target 2"), "{checked}");
+    assert!(checked.contains("2 venues: 2 requests per poll, 8 for a sweep of 4 buckets"), "{checked}");
+    assert!(!process.database().exists(), "check writes nothing");
+    let refused = process.run("check", &[("RESY_API_KEY", "other"), ("RESY_AUTH_TOKEN", "t0ken-s3cret")]);
+    let said = format!("{refused:?}");
+    assert!(!refused.status.success() && said.contains("redirect") && !said.contains("s3cret"), "{said}");
+}
+
+#[test]
+fn nothing_is_asked_without_credentials_and_no_message_shows_them() {
+    let process = Process::new(search);
+    for (variables, expected) in [
+        (&WHO[..1], "[source.nyc] auth_token: the environment variable RESY_AUTH_TOKEN is not set"),
+        (
+            &[WHO[0], ("RESY_AUTH_TOKEN", "s3cret\u{e9}")],
+            "RESY_AUTH_TOKEN is malformed: expected printable ASCII",
+        ),
+        (&[WHO[0], WHO[1], ("DISCOVERY_PARTY_SIZES", "many")], "expected party sizes such as 2,4"),
+    ] {
+        let output = process.run("poll", variables);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(2), "{said}");
+        assert!(said.contains(expected) && !said.contains("s3cret"), "{said}");
+    }
+    assert_eq!(process.upstream.stats().requests, 0);
+}
+
+#[test]
+fn passes_poll_what_is_due_and_a_new_baseline_can_be_wanted() {
+    let process = Process::new(search);
+    process.says("poll");
+    let targets: Vec<Json> = process
+        .says("targets --json")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let keys: Vec<&str> = targets.iter().filter_map(|row| row["spec"]["key"].as_str()).collect();
+    assert_eq!(keys.len(), 5, "the window and four buckets: {keys:?}");
+    let bucket = keys.iter().find(|key| key.ends_with("_20:30")).expect("a bucket");
+    process.says(&format!("targets poll-now {bucket}"));
+    let report: Json = serde_json::from_str(&process.says("poll --json")).expect("a report");
+    assert_eq!((&report["failed"], &report["baselines"]), (&json!(0), &json!(1)), "{report}");
+    let said = process.says(&format!("tables rebaseline {bucket}"));
+    assert!(said.contains(&format!("nyc/{bucket} is its new baseline")), "{said}");
+    assert!(process.says("tables rebaseline --all").ends_with("4 buckets\n"));
+    let said = process.says("settings set source.nyc.follow [\"60029\",87134]");
+    assert!(said.contains("source.nyc.follow is [\"60029\",87134]"), "{said}");
+    let refused = process.run("settings set source.nyc.budget 60", &WHO);
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("give a rate such as"), "{refused:?}");
+}
+
+#[test]
+fn saved_answers_are_described() {
+    let process = Process::new(search);
+    let save = |name: &str, body: Json| {
+        std::fs::write(process.directory.path().join(name), body.to_string()).expect("written");
+    };
+    let day = "2026-02-28";
+    save("before.json", page(&[venue_on(day, 1, &[]), venue_on(day, 2, &["18:00", "19:00"])]));
+    save("now.json", page(&[venue_on(day, 1, &["20:30"]), venue_on(day, 2, &["18:00"])]));
+    let words = "try tables --file now.json --previous before.json --json";
+    let seen: Json = serde_json::from_str(&process.says(words)).expect("JSON");
+    let count = |list: &str| seen[list].as_array().map(Vec::len);
+    assert_eq!(
+        ["slots", "added", "closed", "drops", "warnings"].map(count),
+        [2, 1, 1, 1, 0].map(Some),
+        "{seen}"
+    );
+    assert_eq!(seen["coverage"], json!("complete"));
+    let shown = process.says("try tables --file now.json --previous before.json");
+    assert!(shown.contains("Dining Room  drop") && shown.contains("1 added, 1 closed, 1 drops"), "{shown}");
+    let broken = process.run("try tables --file stakeout.toml", &[]);
+    assert_eq!(broken.status.code(), Some(1));
+    let planned: Json =
+        serde_json::from_str(&process.says("plan tables --venues 2722 --json")).expect("JSON");
+    assert_eq!((&planned["requests_per_sweep"], planned["warning"].is_string()), (&json!(2072), true));
+}

@@ -1,0 +1,180 @@
+// FPV: the race that is flown, the ones before and after, who leads, and when you fly. A wall mode for the field.
+
+import { can, get, path } from "../api.js";
+import { attr, cls, h, keyed, put, text } from "../dom.js";
+import { lap, num, plural } from "../format.js";
+import { clock, tick } from "../live.js";
+import { feed } from "../parts/feed.js";
+import { family } from "../parts/names.js";
+import { table } from "../parts/table.js";
+import { nothing, watch } from "../watch.js";
+
+export const title = "FPV";
+
+const STATES = { racing: "▶ Racing", staging: "◆ Staging", waiting: "○ Waiting", finished: "● Finished" };
+
+export function mount(root, page) {
+  const wall = page.query.get("wall") === "1";
+  document.body.classList.toggle("wall", wall);
+  page.keys.w = () => page.set("wall", wall ? null : "1");
+  let board = null;
+  let learnt = 0;
+  const place = h("div");
+  const current = raceCard("Current", true);
+  const last = raceCard("Last");
+  const next = raceCard("Next");
+  const you = youPanel(page, () => board && render());
+  const upcoming = upcomingPanel();
+  const leaders = leaderTable();
+  const event = h("b");
+  const toggle = h("button.quiet", { type: "button", click: page.keys.w, "aria-keyshortcuts": "w", "aria-pressed": String(wall) }, wall ? "Leave wall mode" : "Wall mode");
+  const stale = h("span.soft");
+  const told = wall ? null : h("section.panel.told", { "aria-label": "Told" }, h("h2", null, "Told"), feed(page, { query: { type: "fpv." }, most: 20, wants: (one) => one.type.startsWith("fpv.") }).node);
+  put(root, place, h("div.bar.event", null, event, stale, h("span.grow"), toggle), h("div.fpv", null, h("div.side", null, current.node, h("section.panel", { "aria-label": "Leaderboard" }, h("h2", null, "Leaderboard"), leaders.node), told), h("div.side", null, you.node, next.node, last.node, upcoming.node)));
+
+  function render() {
+    text(event, board.event?.name ?? "No event is open");
+    page.title(board.event?.name ? `FPV: ${board.event.name}` : "FPV");
+    text(stale, board.races ? plural(board.races, "race") : "");
+    current.update(board.current, page);
+    last.update(board.last, page);
+    next.update(board.next, page);
+    you.update(board);
+    upcoming.update(board, page.query.get("pilot"));
+    leaders.update(board.leaderboard ?? [], page.query.get("pilot"));
+  }
+
+  watch(page, {
+    every: 2_000,
+    place,
+    load: async (signal) => {
+      const sources = await family("fpv", signal);
+      const name = page.query.get("source") ?? sources[0]?.name;
+      return name && (await can("/v1/fpv/{source}/board")) ? get(path("/v1/fpv", name, "board"), signal) : null;
+    },
+    show: (answer) => {
+      if (!answer) return put(root, unconfigured());
+      board = answer;
+      learnt = clock.now();
+      render();
+    },
+    on: (one) => one.type.startsWith("fpv."),
+    poll: (one) => one.changes > 0 && one.target.startsWith("race/"),
+    kv: (row) => row.namespace === "race",
+  });
+  page.end(tick((now) => board && current.beat(board.current?.elapsed_seconds == null ? null : board.current.elapsed_seconds + (now - learnt) / 1000)));
+}
+
+function unconfigured() {
+  return nothing("No FPV source is configured.", "Add this to stakeout.toml and start again: ", h("code", null, '[source.track] kind = "fpv", url = "http://trackside.local:8080"'), ". Or see it at work with ", h("code", null, "stakeout demo"), ".");
+}
+
+/** A colour that the event gave a channel; only what is a colour is taken. */
+const swatch = (node, value) => {
+  node.style.background = /^#[0-9a-f]{6}$/i.test(value ?? "") ? value : "transparent";
+};
+
+const nameOf = (race) => (race ? `Race ${race.order ?? "–"}${race.round == null ? "" : `, round ${race.round}-${race.number ?? "?"}`}` : "");
+
+function raceCard(words, large = false) {
+  const name = h("span");
+  const state = h("span.chip");
+  const elapsed = h("span.num.elapsed");
+  const none = h("p.soft");
+  const body = h("tbody");
+  const head = h("tr", null, h("th.num", { scope: "col" }, "Pos"), h("th", { scope: "col" }, "Pilot"), h("th.num", { scope: "col" }, "Laps"), h("th.num", { scope: "col" }, "Last"), h("th.num", { scope: "col" }, "Best"), large ? h("th.laps", { scope: "col" }, "Laps ", h("small", null, "s")) : null);
+  const grid = h("table", null, h("caption.unseen", null, `${words} race`), h("thead", null, head), body);
+  const node = h(`section.panel.race-card${large ? ".large" : ""}`, { "aria-label": `${words} race` }, h("div.bar", null, h("h2", null, words), name, state, h("span.grow"), elapsed), none, grid);
+  const update = (race, page) => {
+    none.hidden = Boolean(race);
+    grid.hidden = !race;
+    state.hidden = !race;
+    text(none, words === "Next" ? "No race comes after the current one." : words === "Last" ? "No race has been flown yet." : "No race is up. It appears here as soon as the event has one.");
+    text(name, nameOf(race), "quiet");
+    if (!race) return;
+    text(state, STATES[race.state] ?? race.state, "quiet");
+    attr(state, "data-race", race.state);
+    const best = Math.min(...race.pilots.map((pilot) => pilot.best_lap_seconds ?? Infinity));
+    keyed(body, race.pilots, (pilot) => pilot.pilot, () => {
+      const dot = h("i.swatch", { "aria-hidden": "true" });
+      const row = h("tr", null, h("td.num.pos"), h("th", { scope: "row" }, dot, h("b"), h("small.soft")), h("td.num"), h("td.num"), h("td.num"), large ? h("td.laps", null, h("ol")) : null);
+      row.dot = dot;
+      return row;
+    }, (row, pilot) => {
+      const [pos, who, laps, latest, fastest, list] = row.children;
+      const change = pilot.position_change > 0 ? " ▲" : pilot.position_change < 0 ? " ▼" : "";
+      text(pos, race.state === "waiting" || race.state === "staging" ? "" : `${pilot.position}${change}`, "quiet");
+      swatch(row.dot, pilot.colour);
+      text(who.querySelector("b"), pilot.name ?? "?");
+      text(who.querySelector("small"), ` ${pilot.channel ?? ""}`);
+      text(laps, race.target_laps ? `${pilot.laps}/${race.target_laps}` : pilot.laps, true);
+      text(latest, lap(pilot.last_lap_seconds), true);
+      text(fastest, `${lap(pilot.best_lap_seconds)}${pilot.best_lap_seconds != null && pilot.best_lap_seconds === best ? " ★" : ""}`, true);
+      cls(row, page.query.get("pilot") === pilot.pilot ? "you" : "");
+      if (list) keyed(list.firstChild, (pilot.lap_seconds ?? []).map((seconds, n) => ({ n, seconds })), (one) => one.n, () => h("li.num"), (item, one) => {
+        text(item, lap(one.seconds));
+        cls(item, `num${one.seconds === pilot.best_lap_seconds ? " best" : ""}`);
+      });
+    });
+  };
+  return { node, update, beat: (seconds) => text(elapsed, seconds == null ? "" : `${Math.floor(seconds / 60)}:${(seconds % 60).toFixed(1).padStart(4, "0")}`) };
+}
+
+function leaderTable() {
+  let you = null;
+  const grid = table({
+    caption: "Leaderboard of the event", key: (row) => row.pilot, state: (row) => (row.pilot === you ? "you" : ""),
+    columns: [
+      { head: "Pilot", cls: "name", value: (row) => row.name ?? row.pilot }, { head: "Pos", cls: "num", value: (row) => `${row.position}${row.position_change > 0 ? ` ▲${row.position_change}` : row.position_change < 0 ? ` ▼${-row.position_change}` : ""}`, tell: "quiet" },
+      { head: "Laps", cls: "num", value: (row) => num(row.laps), tell: "quiet" }, { head: "Best in a row", unit: "s", cls: "num", value: (row) => lap(row.best_consecutive_seconds), tell: true },
+      { head: "Best lap", unit: "s", cls: "num", value: (row) => lap(row.best_lap_seconds), tell: true }, { head: "Holeshot", unit: "s", cls: "num", value: (row) => lap(row.holeshot_seconds) },
+    ],
+  });
+  return { node: grid.node, update: (rows, pilot) => {
+    you = pilot;
+    grid.update(rows);
+  } };
+}
+
+/** "You race in N": the pilot is chosen once and kept in the address. */
+function youPanel(page, changed) {
+  const pick = h("select", { "aria-label": "Who are you?", change: (event) => {
+    page.set("pilot", event.target.value || null, true);
+    changed();
+  } });
+  const words = h("p.you-in", { role: "status" });
+  const more = h("p.soft");
+  const node = h("section.panel.you-panel", { "aria-label": "When you fly" }, h("div.bar", null, h("h2", null, "You"), pick), words, more);
+  let shown = "";
+  const update = (board) => {
+    const names = new Map([...(board.leaderboard ?? []), ...(board.pilots ?? [])].map((one) => [one.pilot, one.name ?? one.pilot]));
+    const list = [...names].sort((a, b) => a[1].localeCompare(b[1]));
+    const chosen = page.query.get("pilot") ?? "";
+    const key = JSON.stringify([list, chosen]);
+    if (key !== shown) put(pick, h("option", { value: "" }, "Choose a pilot"), ...list.map(([id, name]) => h("option", { value: id, selected: id === chosen }, name)));
+    shown = key;
+    const mine = (board.pilots ?? []).find((one) => one.pilot === chosen);
+    text(words, !chosen ? "" : !mine ? "You have no race left." : mine.readiness === "racing" ? "You are racing" : mine.races_away === 0 ? "You are up now" : `You race in ${mine.races_away}`, "quiet");
+    text(more, !chosen ? "Choose a pilot to see when they fly next." : mine ? `Race ${mine.order ?? "–"} on ${mine.channel ?? "no channel yet"}` : "");
+  };
+  return { node, update };
+}
+
+function upcomingPanel() {
+  const list = h("ol.upcoming");
+  const none = h("p.soft", null, "No race comes after the current one.");
+  const node = h("section.panel.coming", { "aria-label": "Upcoming races" }, h("h2", null, "Coming up"), none, list);
+  const update = (board, you) => {
+    const races = board.upcoming ?? [board.next].filter(Boolean);
+    none.hidden = races.length > 0;
+    keyed(list, races.slice(0, 8), (race) => race.race_id, () => h("li", null, h("b"), h("span.who")), (row, race) => {
+      text(row.firstChild, nameOf(race));
+      keyed(row.lastChild, race.pilots, (pilot) => pilot.pilot, () => h("span.pilot", null, h("i.swatch", { "aria-hidden": "true" }), h("span")), (one, pilot) => {
+        swatch(one.firstChild, pilot.colour);
+        text(one.lastChild, pilot.name ?? "?");
+        cls(one, `pilot${pilot.pilot === you ? " you" : ""}`);
+      });
+    });
+  };
+  return { node, update };
+}

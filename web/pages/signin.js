@@ -1,0 +1,26 @@
+// Sign in: a token is exchanged for a session, which a strict cookie carries.
+
+import { change } from "../api.js";
+import { h, put, text } from "../dom.js";
+import { live } from "../live.js";
+
+export const title = "Sign in";
+
+export function mount(root, page) {
+  const says = h("p.says.bad", { role: "alert" });
+  const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, size: 48 });
+  const form = h("form.panel", { submit: async (event) => {
+    event.preventDefault();
+    try {
+      await change("POST", "/v1/session", { token: input.value.trim() });
+      live.retry();
+      const to = page.query.get("to") ?? "/";
+      history.replaceState(null, "", /^\/(?!\/)/.test(to) ? to : "/");
+      dispatchEvent(new PopStateEvent("popstate"));
+    } catch (error) {
+      text(says, error.message);
+    }
+  } }, h("h2", null, "A token is needed here"), h("p.soft", null, "Make one with ", h("code", null, "stakeout token create"), "."), h("label", { for: "token" }, "Token"), input, h("button", { type: "submit" }, "Sign in"), says);
+  put(root, form);
+  input.focus();
+}
