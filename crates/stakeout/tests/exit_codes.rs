@@ -6,7 +6,7 @@ use std::process::{Command, Output};
 fn stakeout(dir: &Path, arguments: &[&str]) -> Output {
     std::fs::write(
         dir.join("stakeout.toml"),
-        "[store]\nurl = \"sqlite:s.db\"\n[source.x]\nkind = \"json\"\nurl = \"http://127.0.0.1:9/\"\nevery = \"1h\"\n",
+        "[store]\nurl = \"sqlite:s.db\"\n[server]\nlisten = \"off\"\n[source.x]\nkind = \"json\"\nurl = \"http://127.0.0.1:9/\"\nevery = \"1h\"\n",
     )
     .expect("write");
     Command::new(env!("CARGO_BIN_EXE_stakeout")).args(arguments).current_dir(dir).output().expect("runs")

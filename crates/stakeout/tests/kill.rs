@@ -33,6 +33,9 @@ fn configuration(dir: &Path, server: &ScriptServer) -> PathBuf {
 [store]
 url = "sqlite:{db}"
 
+[server]
+listen = "off"
+
 [source.script]
 kind = "json"
 url = "{url}"

@@ -162,7 +162,7 @@ impl ControlHandler for Commands {
                 control.set_setting(key, Some(value.clone()).filter(|value| !value.is_null())).await
             }
             Request::AddToken { id, name, scope, hash } => {
-                return self.add_token(id, name, scope, hash).await.map(|()| json!({}));
+                return self.add_token(id, name, scope, &hash.0).await.map(|()| json!({}));
             }
             Request::RevokeToken { id } => {
                 let revoked = self.store.revoke_token(id, control.clock().now()).await;

@@ -9,7 +9,7 @@ use stakeout_store::{Store, StoreError, TokenRow};
 
 use super::{ask, now};
 use crate::cli::TokenAction;
-use crate::control::Request;
+use crate::control::{Request, TokenHash};
 use crate::open::{Door, Place};
 use crate::output::Table;
 use crate::{UsageError, output, when};
@@ -27,7 +27,7 @@ async fn create(place: &Place, name: &str, scope: Scope) -> Result<()> {
     let NewToken { text, row } = NewToken::draw(name, scope, now());
     match place.running()? {
         Some(Door::Running { socket, pid }) => {
-            let hash = row.hash.iter().map(|byte| format!("{byte:02x}")).collect();
+            let hash = TokenHash(row.hash.iter().map(|byte| format!("{byte:02x}")).collect());
             let TokenRow { id, name, scope, .. } = row;
             ask::running(&socket, &pid, &Request::AddToken { id, name, scope, hash }).await?;
         }

@@ -71,7 +71,7 @@ pub enum Request {
         /// `read`, `operate` or `admin`
         scope: String,
         /// SHA-256 of the secret, in hex.
-        hash: String,
+        hash: TokenHash,
     },
     /// Revoke a token.
     RevokeToken {
@@ -83,6 +83,17 @@ pub enum Request {
         /// The longest it may take.
         limit_ms: i64,
     },
+}
+
+/// A token's hash on its way to the store; no log shows it.
+#[derive(Clone, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct TokenHash(pub String);
+
+impl std::fmt::Debug for TokenHash {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("…")
+    }
 }
 
 /// The answer to a request.
