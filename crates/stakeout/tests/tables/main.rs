@@ -4,6 +4,7 @@ mod budget;
 mod credentials;
 mod docs;
 mod gate;
+mod market;
 mod memory;
 mod process;
 mod support;

@@ -37,7 +37,6 @@ pub(crate) type Scene = dyn Fn(Time, &Question) -> Result<Json, Failure> + Send 
 
 pub(crate) struct Upstream {
     scene: Box<Scene>,
-    /// How long an answer takes, in virtual time.
     pub(crate) log: Mutex<Vec<(Time, Question)>>,
 }
 
@@ -156,10 +155,22 @@ impl World {
         meanwhile: impl AsyncFnOnce(Control),
     ) -> Watched {
         let upstream = Arc::new(Upstream { scene: Box::new(scene), log: Mutex::default() });
+        let (events, targets) = self.run(config, span, upstream.clone(), meanwhile);
+        let log = upstream.log.lock().expect("lock").clone();
+        Watched { log, events, targets }
+    }
+
+    /// Watches whatever answers for so long.
+    pub(crate) fn run(
+        &mut self,
+        config: &Json,
+        span: Span,
+        fetch: Arc<dyn Fetch>,
+        meanwhile: impl AsyncFnOnce(Control),
+    ) -> (Vec<Event>, BTreeMap<String, TargetRow>) {
         let (runtime, clock) = virtual_runtime(self.now).expect("a runtime");
         let store = SqliteStore::open(self.database(), OpenOptions::default()).expect("a store");
         let store: Arc<dyn Store> = Arc::new(store);
-        let fetch: Arc<dyn Fetch> = upstream.clone();
         let mut engine = EngineConfig::new(Arc::clone(&store), vec![source(config)], fetch);
         engine.clock = clock.clone();
         engine.node = "test".into();
@@ -174,9 +185,7 @@ impl World {
             let filter = TargetFilter { limit: 1_000, ..TargetFilter::default() };
             (events, store.targets(&filter).await.expect("targets"))
         });
-        let targets = targets.into_iter().map(|row| (row.spec.key.clone(), row)).collect();
-        let log = upstream.log.lock().expect("lock").clone();
-        Watched { log, events, targets }
+        (events, targets.into_iter().map(|row| (row.spec.key.clone(), row)).collect())
     }
 
     pub(crate) fn sql(&self) -> Connection {
