@@ -12,7 +12,7 @@ use crate::config::LogFormat;
 
 pub use by_kind::{
     CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateRacingArgs,
-    SimulateWhat, TablesAction, TryRacingArgs, TryTablesArgs, TryWhat,
+    SimulateTablesArgs, SimulateWhat, TablesAction, TryRacingArgs, TryTablesArgs, TryWhat,
 };
 
 const AFTER_HELP: &str = "\

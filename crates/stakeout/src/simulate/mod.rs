@@ -1,5 +1,9 @@
 //! Whole days in virtual time, through the real engine and the real parsers, compared with the simulator's truth.
 
+mod in_process;
 pub mod nztab;
 mod oracle;
 pub mod racing;
+mod resy;
+pub mod tables;
+mod told;

@@ -216,7 +216,7 @@ fn count<K: Ord>(items: impl Iterator<Item = K>) -> BTreeMap<K, u64> {
     counts
 }
 
-fn quantiles(mut delays: Vec<Span>) -> Option<Quantiles> {
+pub(super) fn quantiles(mut delays: Vec<Span>) -> Option<Quantiles> {
     delays.sort_unstable();
     let at = |q: f64| delays.get(((delays.len() as f64 * q) as usize).min(delays.len().saturating_sub(1)));
     Some(Quantiles { p50: at(0.5)?.as_ms(), p99: at(0.99)?.as_ms() })
