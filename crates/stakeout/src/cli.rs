@@ -12,7 +12,8 @@ use crate::config::{Listen, LogFormat};
 
 pub use by_kind::{
     CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateFpvArgs,
-    SimulateRacingArgs, SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs, TryTablesArgs, TryWhat,
+    SimulateRacingArgs, SimulateTablesArgs, SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs,
+    TryTablesArgs, TryWhat,
 };
 
 const AFTER_HELP: &str = "\

@@ -110,6 +110,11 @@ impl Market {
         date_at(now, &self.zone)
     }
 
+    /// How many days after today that date is; negative when it is past.
+    pub fn days_ahead(&self, date: Date, now: Time) -> i64 {
+        date.since(self.date_at(now)).map_or(i64::MAX, |days| i64::from(days.get_days()))
+    }
+
     /// What is true in it.
     pub fn truth(&self) -> Truth<'_> {
         Truth::new(self)

@@ -48,7 +48,7 @@ pub struct Report {
     pub bucket: Bucket,
     /// The slot.
     pub slot: Slot,
-    /// When the last complete look before it was made.
+    /// When the last complete look before it began.
     pub since: Time,
     /// When the page was fetched that showed it.
     pub at: Time,
@@ -57,16 +57,16 @@ pub struct Report {
 /// Whether a told drop was one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It was: open, and the venue had nothing at the look before.
+    /// It was: open, and since the look before there was a moment when the venue had nothing.
     True {
         /// From when it was shown.
         opened: Time,
     },
     /// The slot was not shown then.
     NotOpen,
-    /// It was already shown at the look before.
+    /// It has been shown ever since the look before.
     AlreadyOpen,
-    /// The venue had other slots at the look before.
+    /// The venue has had other slots ever since the look before.
     VenueHadSlots,
 }
 
@@ -161,19 +161,23 @@ impl<'a> Truth<'a> {
         all
     }
 
-    /// Whether a told drop was one, judged by its own bucket.
+    /// Whether a told drop was one, judged by its own bucket. A look that takes a while sees each venue at its own
+    /// moment: what counts is what was so at any moment from `since` to `at`.
     pub fn verdict(&self, watch: &Watch, report: &Report) -> Verdict {
         let Some(venue) = self.market.venue_number(report.slot.venue) else { return Verdict::NotOpen };
         let line = self.line(venue, report.bucket, &watch.parties);
-        let slots = |at| line.at(at).map(|shown| &shown.slots);
-        if !slots(report.at).is_some_and(|slots| slots.contains_key(&report.slot)) {
+        let (at_since, at_last) = (line.until(report.since).len(), line.until(report.at).len());
+        let meanwhile = &line.changes()[at_since.saturating_sub(1)..at_last];
+        if !meanwhile.last().is_some_and(|(_, shown)| shown.slots.contains_key(&report.slot)) {
             return Verdict::NotOpen;
         }
-        match slots(report.since) {
-            Some(before) if before.contains_key(&report.slot) => Verdict::AlreadyOpen,
-            Some(before) if !before.is_empty() => Verdict::VenueHadSlots,
-            _ => Verdict::True { opened: around(&line, report.slot, report.at).0 },
+        if meanwhile.iter().all(|(_, shown)| shown.slots.contains_key(&report.slot)) {
+            return Verdict::AlreadyOpen;
         }
+        if meanwhile.iter().all(|(_, shown)| !shown.slots.is_empty()) {
+            return Verdict::VenueHadSlots;
+        }
+        Verdict::True { opened: around(&line, report.slot, report.at).0 }
     }
 
     /// What complete looks at a bucket find of one venue, over time; the first value has always held.

@@ -200,6 +200,44 @@ pub enum SimulateWhat {
     /// A drone racing event, watched by the real engine and compared with what really happened
     #[command(after_help = SIMULATE_FPV_HELP)]
     Fpv(SimulateFpvArgs),
+    /// Days of restaurant tables: the adaptive budget next to uniform polling and to an oracle
+    #[command(after_help = SIMULATE_TABLES_HELP)]
+    Tables(SimulateTablesArgs),
+}
+
+const SIMULATE_TABLES_HELP: &str = "\
+The same seed gives the same days. Exits with 1 when, without faults, a drop was told that was none.
+
+Examples:
+  stakeout simulate tables                                150 venues, three days, 60 requests a minute
+  stakeout simulate tables --budget 20/min --days 7       a week on a smaller budget
+  stakeout simulate tables --outages 4                    four times a day nothing but empty answers, for minutes
+  stakeout simulate tables --faults 0.002 --seed 7        failing requests, torn and wrong pages";
+
+/// `simulate tables`
+#[derive(Debug, Args)]
+pub struct SimulateTablesArgs {
+    /// How many days
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=30))]
+    pub days: u32,
+    /// Venues in the market
+    #[arg(long, value_name = "N", default_value_t = 150, value_parser = clap::value_parser!(u32).range(1..=3_000))]
+    pub venues: u32,
+    /// Decides everything that happens
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+    /// How often the upstream may be asked: 60/min, 2/s, 600/h
+    #[arg(long, value_name = "RATE", default_value = "60/min", value_parser = rate)]
+    pub budget: Rate,
+    /// The chance of each sort of fault per request, from 0 to 1
+    #[arg(long, value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
+    pub faults: f64,
+    /// How often a day every answer is empty for some minutes, from 0 to 100
+    #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = outages)]
+    pub outages: f64,
+    /// Print the report as JSON
+    #[arg(long)]
+    pub json: bool,
 }
 
 const SIMULATE_RACING_HELP: &str = "\
@@ -209,6 +247,11 @@ Examples:
   stakeout simulate racing                          96 races
   stakeout simulate racing --cadence tight --seed 7 another day, watched more closely after the start
   stakeout simulate racing --faults 0.01 --full     failing requests, bodies of real size";
+
+fn outages(text: &str) -> Result<f64, String> {
+    let given = text.parse::<f64>().ok().filter(|n| (0.0..=100.0).contains(n));
+    given.ok_or_else(|| "expected a number from 0 to 100".to_owned())
+}
 
 /// `simulate racing`
 #[derive(Debug, Args)]

@@ -40,6 +40,8 @@ fn commands_parse() {
         "simulate racing --races 3 --seed 7 --full --faults 0.01 --cadence tight --json",
         "simulate fpv",
         "simulate fpv --races 12 --seed 7 --faults 0.01 --json",
+        "simulate tables",
+        "simulate tables --days 3 --seed 1 --budget 60/min --venues 20 --faults 0.01 --outages 4 --json",
         "schema",
         "plan racing --start 2026-01-10T02:00:00Z --cadence tight",
         "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z=2026-01-10T02:05:00Z --json",
@@ -71,6 +73,8 @@ fn commands_parse() {
         "simulate racing --races 0",
         "simulate racing --faults 2",
         "simulate fpv --races 0",
+        "simulate tables --budget 60",
+        "simulate tables --days 0",
         "plan racing --start noon",
         "plan racing --start 2026-01-10T02:00:00Z --retimed 2026-01-10T01:00:00Z",
     ] {

@@ -8,15 +8,17 @@ use std::process::ExitCode;
 use anyhow::Result;
 use stakeout_sources::racing::{CadenceConfig, RacingConfig};
 
-use crate::cli::{CadencePreset, SimulateRacingArgs, SimulateWhat};
+use crate::cli::{CadencePreset, SimulateRacingArgs, SimulateTablesArgs, SimulateWhat};
 use crate::output::{self, Table};
 use crate::simulate::racing::{PhaseAdherence, RacingDay, RacingReport};
+use crate::simulate::tables::{TablesDays, TablesReport};
 
 /// Runs a day. Not async: virtual time needs a runtime of its own, and blocks this thread until the day is over.
 pub(super) fn simulate(what: &SimulateWhat) -> Result<ExitCode> {
     match what {
         SimulateWhat::Racing(args) => racing(args),
         SimulateWhat::Fpv(args) => fpv::simulate(args),
+        SimulateWhat::Tables(args) => tables(args),
     }
 }
 
@@ -42,6 +44,71 @@ fn racing(args: &SimulateRacingArgs) -> Result<ExitCode> {
     // With faults, a change may come and go while the upstream does not answer.
     let failed = args.faults == 0.0 && (report.misses > 0 || report.wrong_events > 0);
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn tables(args: &SimulateTablesArgs) -> Result<ExitCode> {
+    let days = TablesDays {
+        seed: args.seed,
+        days: args.days,
+        venues: args.venues,
+        budget: args.budget,
+        faults: args.faults,
+        outages_per_day: args.outages,
+    };
+    let report = days.run()?;
+    if args.json {
+        output::pretty(&report)?
+    } else {
+        output::line(&tables_text(&report))?
+    }
+    let failed = args.faults == 0.0 && report.adaptive.false_drops + report.uniform.false_drops > 0;
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn tables_text(report: &TablesReport) -> String {
+    let mut ways = Table::new(&[
+        "POLLING",
+        "REPORTED",
+        "FALSE",
+        "SEEN",
+        "MISSED",
+        "DELAY MEAN",
+        "P50",
+        "P99",
+        "REQUESTS",
+        "POLLS",
+    ]);
+    for (name, way) in
+        [("adaptive", &report.adaptive), ("uniform", &report.uniform), ("oracle", &report.oracle)]
+    {
+        let told = |ms: Option<i64>| ms.map_or_else(|| "-".to_owned(), seconds);
+        ways.row([
+            name.to_owned(),
+            way.reported.to_string(),
+            way.false_drops.to_string(),
+            way.seen.to_string(),
+            format!("{} ({} too short)", way.missed, way.missed_too_short),
+            told(way.mean_delay_ms),
+            told(way.delay_ms.map(|delay| delay.p50)),
+            told(way.delay_ms.map(|delay| delay.p99)),
+            way.requests.to_string(),
+            way.polls.to_string(),
+        ]);
+    }
+    let head = format!(
+        "{} days of {} venues (seed {}) at {}: {} drops, took {}",
+        report.days,
+        report.venues,
+        report.seed,
+        report.budget,
+        report.drops,
+        seconds(i64::try_from(report.took_ms).unwrap_or(i64::MAX)),
+    );
+    let mut parts = vec![head, ways.render()];
+    if !report.remarks.is_empty() {
+        parts.push(report.remarks.join("\n"));
+    }
+    parts.join("\n\n")
 }
 
 fn text(report: &RacingReport) -> String {

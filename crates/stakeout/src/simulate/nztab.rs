@@ -3,11 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use stakeout_core::{Failure, FailureClass, Request, Response, Span, Time};
-use stakeout_engine::fetch::{Answer, FetchLimits, refusal};
+use stakeout_core::{Failure, Request, Time};
+use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Fetch};
-use stakeout_sim::nztab::{Reply, Upstream};
+use stakeout_sim::nztab::Upstream;
 use stakeout_store::Validators;
+
+use super::in_process::{outcome, path_of};
 
 /// One request that was answered in full.
 #[derive(Clone, Debug)]
@@ -46,38 +48,11 @@ impl Fetch for InProcess {
         clock: &Clock,
     ) -> Result<Answer, Failure> {
         let now = clock.now();
-        let rest = request.url.split_once("://").map_or(request.url.as_str(), |(_, rest)| rest);
-        let path = &rest[rest.find('/').unwrap_or(rest.len())..];
-        let answer = match self.upstream.answer(path, &request.headers, now) {
-            Reply::Answer(answer) => answer,
-            Reply::Reset => return Err(Failure::new(FailureClass::Reset, "connection reset")),
-            Reply::Timeout => return Err(Failure::new(FailureClass::Timeout, "operation timed out")),
-            Reply::Truncated { .. } => {
-                return Err(Failure::new(
-                    FailureClass::Reset,
-                    "the connection closed before the body was whole",
-                ));
-            }
-        };
-        if !(200..300).contains(&answer.status) {
-            let header = |name: &str| {
-                let found = answer.headers.iter().find(|(header, _)| header.eq_ignore_ascii_case(name));
-                found.map(|(_, value)| value.as_str())
-            };
-            return Err(refusal(answer.status, header("location"), header("retry-after"), now));
-        }
-        if answer.body.len() as u64 > limits.max_body_bytes {
-            return Err(Failure::new(FailureClass::TooLarge, "the body is too large"));
-        }
+        let path = path_of(&request.url);
+        let answer = outcome(self.upstream.answer(path, &request.headers, now), limits, now)?;
         let mut answered =
             self.answered.lock().expect("never poisoned, because nothing panics while it is held");
         answered.push(Asked { at: now, path: path.to_owned() });
-        let response = Response {
-            status: answer.status,
-            body: answer.body,
-            content_type: Some("application/json".to_owned()),
-            age: Span::ZERO,
-        };
-        Ok(Answer::Full(response, Validators::default()))
+        Ok(answer)
     }
 }

@@ -1,0 +1,103 @@
+//! What was told of tables against what was true.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use stakeout_core::{Event, Span, Time};
+use stakeout_sim::resy::{Bucket, Drop, Report, Slot, Truth, Verdict, Watch};
+use stakeout_sources::tables::DROP;
+
+use super::resy::Poll;
+
+/// A look that saw only a part leaves the one before it as the last word: so many looks back is where a venue may
+/// have been empty.
+const LOOKS_BACK: usize = 3;
+
+/// A drop that was told.
+#[derive(Clone, Debug)]
+pub(super) struct Told {
+    bucket: Bucket,
+    slot: Slot,
+    /// When its page was read.
+    at: Time,
+}
+
+/// What came of the drops.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Tally {
+    pub(super) told: usize,
+    /// Told, but there was no such drop.
+    pub(super) wrong: Vec<(Told, Verdict)>,
+    /// From the opening to the page that showed it.
+    pub(super) delays: Vec<Span>,
+    /// Never told, and no look began while they were open.
+    pub(super) too_short: usize,
+    /// Never told, though a look began while they were open.
+    pub(super) untold: Vec<Drop>,
+}
+
+impl Told {
+    /// The drop of an event; none for other events.
+    pub(super) fn of(event: &Event) -> Option<Told> {
+        if event.event_type != DROP {
+            return None;
+        }
+        let text = |field: &str| event.data.get(field).and_then(|value| value.as_str());
+        let slot = Slot { venue: text("venue_id")?.parse().ok()?, start: text("start")?.parse().ok()? };
+        let at = text("opened_at").and_then(Time::parse).unwrap_or(event.at);
+        Some(Told { bucket: Bucket::parse(&event.target)?, slot, at })
+    }
+}
+
+impl std::fmt::Display for Told {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} at {} for {}", self.slot, self.at, self.bucket)
+    }
+}
+
+/// Judges what was told by the truth, and what was true by what was told.
+pub(super) fn tally(
+    truth: Truth<'_>,
+    watch: &Watch,
+    drops: &[Drop],
+    polls: &BTreeMap<Bucket, Vec<Poll>>,
+    told: &[Told],
+) -> Tally {
+    let mut tally = Tally { told: told.len(), ..Tally::default() };
+    let looks = |bucket: &Bucket| polls.get(bucket).map(Vec::as_slice).unwrap_or_default();
+    for told in told {
+        let own = looks(&told.bucket);
+        let this = own.partition_point(|poll| poll.began <= told.at);
+        let since = own.get(this.saturating_sub(1 + LOOKS_BACK)).map_or(told.at, |poll| poll.began);
+        let report = Report { bucket: told.bucket, slot: told.slot, since, at: told.at };
+        match truth.verdict(watch, &report) {
+            Verdict::True { .. } => {}
+            wrong => tally.wrong.push((told.clone(), wrong)),
+        }
+    }
+    let mut by_slot: BTreeMap<Slot, BTreeSet<Time>> = BTreeMap::new();
+    told.iter().for_each(|told| {
+        by_slot.entry(told.slot).or_default().insert(told.at);
+    });
+    for drop in drops {
+        // One that flaps may first be seen when it is back: it is told once, and so it is one.
+        let until = drop.closed.max(drop.opened + watch.quiet);
+        let times = by_slot.get_mut(&drop.slot);
+        let first = times.and_then(|times| {
+            let first = times.range(drop.opened..until).next().copied()?;
+            times.remove(&first).then_some(first)
+        });
+        match first {
+            Some(at) => tally.delays.push(at - drop.opened),
+            None => {
+                let own = looks(&drop.bucket);
+                let next = own.get(own.partition_point(|poll| poll.began < drop.opened));
+                if next.is_some_and(|poll| poll.ended < drop.closed) {
+                    tally.untold.push(drop.clone());
+                } else {
+                    tally.too_short += 1;
+                }
+            }
+        }
+    }
+    tally
+}
