@@ -4,7 +4,7 @@
 //! - `routes` lists everything that is answered; the router and the OpenAPI description are made of it, so no route
 //!   exists without being described, or without saying who may use it.
 //! - One file per resource: `targets`, `records`, `history`, `events`, `stream`, `kv`, `settings`, `adherence`,
-//!   `polls`, `health`, `metrics`; one per family of sources: `racing`.
+//!   `polls`, `health`, `metrics`; one per family of sources: `racing`, `fpv`, `tables`.
 //!
 //! **Invariants kept here:** the engine never waits for a client; every read is bounded; nothing is answered to a name
 //! that is not ours or to somebody who may not ask. Nothing here knows SQL, a configuration file or an upstream's API.
@@ -15,6 +15,7 @@ mod app;
 mod ask;
 mod events;
 mod feed;
+mod fpv;
 mod health;
 mod history;
 mod kv;
@@ -33,6 +34,7 @@ mod serve;
 mod settings;
 mod sources;
 mod stream;
+mod tables;
 mod targets;
 mod web;
 pub mod why;

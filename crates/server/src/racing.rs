@@ -15,6 +15,7 @@ use crate::problem::Problem;
 use crate::records::Record;
 use crate::reply::Reply;
 use crate::schema::Instant;
+use crate::sources::of_family;
 
 pub(crate) use timeline::{TimelineQuery, TimelineView, timeline};
 
@@ -75,15 +76,6 @@ pub(crate) struct RaceQuery {
     /// At most so many.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
-}
-
-/// The racing source of that name.
-fn check(app: &App, source: &str) -> Result<(), Problem> {
-    let found = crate::sources::find(app, source)?;
-    match found.family() {
-        FAMILY => Ok(()),
-        other => Err(Problem::not_found(format!("source {source:?} is about {other}, not {FAMILY}"))),
-    }
 }
 
 fn kind(collection: &str) -> String {
@@ -153,7 +145,7 @@ pub(crate) async fn meetings(
     Path(source): Path<String>,
     Asked(query): Asked<MeetingQuery>,
 ) -> Result<Reply<Vec<Record>>, Problem> {
-    check(&app, &source)?;
+    of_family(&app, &source, FAMILY)?;
     let mut found = all(&app, &source, "meetings", None).await?;
     found.retain(|meeting| query.date.as_deref().is_none_or(|date| meeting.body["date"] == date));
     found.sort_by(|a, b| a.body["name"].as_str().cmp(&b.body["name"].as_str()));
@@ -166,7 +158,7 @@ pub(crate) async fn races(
     Path(source): Path<String>,
     Asked(query): Asked<RaceQuery>,
 ) -> Result<Reply<Vec<Record>>, Problem> {
-    check(&app, &source)?;
+    of_family(&app, &source, FAMILY)?;
     let limit = page_size(query.limit)? as usize;
     let parent = query.meeting.as_deref().map(|meeting| Fingerprint::of(&kind("meetings"), &[meeting]));
     let mut found = all(&app, &source, "races", parent).await?;
@@ -191,7 +183,7 @@ fn is_upcoming(race: &StoredRecord, now: Time) -> bool {
 
 /// The race that starts next.
 pub(crate) async fn next(State(app): State<App>, Path(source): Path<String>) -> Result<Reply<Race>, Problem> {
-    check(&app, &source)?;
+    of_family(&app, &source, FAMILY)?;
     let now = app.now();
     let upcoming = all(&app, &source, "races", None).await?.into_iter().filter(|race| is_upcoming(race, now));
     let next = upcoming.min_by_key(start_of);
@@ -209,7 +201,7 @@ pub(crate) async fn race(
 }
 
 async fn find(app: &App, source: &str, id: &str) -> Result<StoredRecord, Problem> {
-    check(app, source)?;
+    of_family(app, source, FAMILY)?;
     let found = app.store.records(source, &[race_print(id)]).await?.pop();
     found.ok_or_else(|| {
         Problem::not_found(format!("there is no race {id:?}: /v1/racing/{source}/races lists them"))

@@ -9,8 +9,8 @@ use crate::problem::Sort;
 use crate::reply::Page;
 use crate::route::Route;
 use crate::{
-    adherence, events, health, history, kv, metrics, openapi, polls, racing, records, settings, sources,
-    stream, targets, why,
+    adherence, events, fpv, health, history, kv, metrics, openapi, polls, racing, records, settings, sources,
+    stream, tables, targets, why,
 };
 
 const SOURCE: &str = "The source's name.";
@@ -46,6 +46,8 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(told());
     routes.extend(changed());
     routes.extend(of_racing());
+    routes.extend(of_fpv());
+    routes.extend(of_tables());
     routes
 }
 
@@ -264,5 +266,49 @@ fn of_racing() -> Vec<Route> {
         .answers::<racing::TimelineView>("The grid"),
         race(Route::get("/v1/racing/{source}/races/{race}/results", racing::results), "How a race ended")
             .answers::<racing::Results>("Placings, dividends and pools"),
+    ]
+}
+
+fn of_fpv() -> Vec<Route> {
+    let about = |route: Route, summary: &'static str| {
+        route.about("fpv", summary).part("source", SOURCE).or(&[Sort::NotFound])
+    };
+    vec![
+        about(Route::get("/v1/fpv/{source}/event", fpv::event), "The event that is flown")
+            .answers::<fpv::FpvEvent>("The event"),
+        about(Route::get("/v1/fpv/{source}/races", fpv::races), "The last, the current and the next race")
+            .answers::<fpv::Races>("As overlays show them"),
+        about(Route::get("/v1/fpv/{source}/leaderboard", fpv::board), "Who leads, in the event or in a race")
+            .query::<fpv::BoardQuery>()
+            .answers::<Vec<fpv::Line>>("The leader first"),
+        about(
+            Route::get("/v1/fpv/{source}/pilots/{pilot}", fpv::pilot),
+            "Where a pilot stands, and when they fly",
+        )
+        .part("pilot", "The pilot's id.")
+        .answers::<fpv::Pilot>("The pilot"),
+        about(Route::get("/v1/fpv/{source}/overlay", fpv::shown), "One small document for stream overlays")
+            .answers::<Json>("Races, leaders, and who flies when"),
+    ]
+}
+
+fn of_tables() -> Vec<Route> {
+    let about = |route: Route, summary: &'static str| {
+        route.about("tables", summary).part("source", SOURCE).or(&[Sort::NotFound])
+    };
+    vec![
+        about(Route::get("/v1/tables/{source}/just-opened", tables::just_opened), "Tables that just opened")
+            .query::<tables::TableQuery>()
+            .answers::<Vec<tables::Day>>("By date and venue"),
+        about(Route::get("/v1/tables/{source}/still-open", tables::still_open), "Tables that are still open")
+            .query::<tables::TableQuery>()
+            .answers::<Vec<tables::Day>>("By date and venue"),
+        about(
+            Route::get("/v1/tables/{source}/buckets", tables::buckets),
+            "The searches, and how they are doing",
+        )
+        .answers::<Vec<tables::Bucket>>("By id"),
+        about(Route::get("/v1/tables/{source}/venues", tables::venues), "Lists venues")
+            .answers::<Vec<records::Record>>("At most a thousand"),
     ]
 }

@@ -194,3 +194,11 @@ pub(crate) fn find(app: &App, name: &str) -> Result<Arc<dyn stakeout_core::Sourc
         .source(name)
         .ok_or_else(|| Problem::not_found(format!("there is no source {name:?}: /v1/sources lists them")))
 }
+
+/// Says no unless the source is of that family.
+pub(crate) fn of_family(app: &App, name: &str, family: &str) -> Result<(), Problem> {
+    match find(app, name)?.family() {
+        found if found == family => Ok(()),
+        other => Err(Problem::not_found(format!("source {name:?} is about {other}, not {family}"))),
+    }
+}

@@ -5,6 +5,7 @@ mod answers;
 mod crowd;
 mod described;
 mod docs;
+mod families;
 mod listener;
 mod streams;
 mod support;

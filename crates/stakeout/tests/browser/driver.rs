@@ -23,7 +23,8 @@ pub(crate) struct Found {
 /// Looks for both.
 pub(crate) fn find() -> Option<Found> {
     let path = std::env::var_os("PATH")?;
-    let on_path = |name: &str| std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
+    let on_path =
+        |name: &str| std::env::split_paths(&path).map(|dir| dir.join(name)).find(|file| file.is_file());
     let browser = ["chromium", "chromium-browser", "google-chrome"].into_iter().find_map(on_path)?;
     Some(Found { driver: on_path("chromedriver")?, browser })
 }
@@ -155,7 +156,8 @@ impl Browser {
         let entries = log.as_array().cloned().unwrap_or_default();
         let mut urls = Vec::new();
         for entry in entries {
-            let message: Json = serde_json::from_str(entry["message"].as_str().unwrap_or("{}")).unwrap_or_default();
+            let message: Json =
+                serde_json::from_str(entry["message"].as_str().unwrap_or("{}")).unwrap_or_default();
             if message["message"]["method"] != "Network.requestWillBeSent" {
                 continue;
             }

@@ -30,7 +30,10 @@ impl Stage {
         let alone = STAGE.lock().await;
         let Some(found) = driver::find() else {
             let words = "skipped: chromium and chromedriver are needed (Debian: chromium chromium-driver)";
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "{words}; with CI=true nothing may be skipped");
+            assert!(
+                std::env::var("CI").as_deref() != Ok("true"),
+                "{words}; with CI=true nothing may be skipped"
+            );
             println!("{words}");
             return None;
         };
@@ -42,7 +45,9 @@ impl Stage {
     /// Opens a page and waits until it shows something.
     async fn open(&self, path: &str) {
         self.browser.open(&format!("{}{path}", self.demo.url())).await;
-        self.browser.until("the page is live", "document.querySelector('#link')?.dataset.state === 'live'").await;
+        self.browser
+            .until("the page is live", "document.querySelector('#link')?.dataset.state === 'live'")
+            .await;
         self.browser
             .until("nothing is loading any more", "!document.querySelector('main .state.loading')")
             .await;

@@ -51,7 +51,8 @@ async fn each_page_opens_and_every_control_has_a_name() {
     println!("{loaded} bytes were loaded");
     let race = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).then(({ race }) => race.key)";
     let race = browser.text(race).await;
-    let deep = [format!("/race?source=nz&id={race}&runner=2"), format!("/target?source=nz&key=race%2F{race}")];
+    let deep =
+        [format!("/race?source=nz&id={race}&runner=2"), format!("/target?source=nz&key=race%2F{race}")];
     for (width, theme) in [(1440, "light"), (390, "dark")] {
         browser.look(width, 844, theme).await;
         for page in PAGES.into_iter().chain(deep.iter().map(String::as_str)) {

@@ -18,7 +18,9 @@ fn colours() -> BTreeMap<String, [[f64; 3]; 2]> {
     let css = std::fs::read_to_string(web().join("style.css")).expect("the stylesheet");
     let mut found = BTreeMap::new();
     for line in css.lines() {
-        let Some((name, value)) = line.trim().strip_prefix("--").and_then(|line| line.split_once(": light-dark(")) else {
+        let Some((name, value)) =
+            line.trim().strip_prefix("--").and_then(|line| line.split_once(": light-dark("))
+        else {
             continue;
         };
         let mut both = value.trim_end_matches(");").split(", ").map(rgb);

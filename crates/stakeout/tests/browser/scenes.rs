@@ -62,7 +62,10 @@ async fn a_lost_server_is_shown_and_what_was_missed_comes_after() {
     assert!(words.contains("reconnecting"), "{words}");
     stage.demo.go_on();
     stage.browser.until("it is back by itself", &format!("{state} === 'live'")).await;
-    stage.browser.value("(window.newest = Number(document.querySelector('.feed li').dataset.seq), true)").await;
+    stage
+        .browser
+        .value("(window.newest = Number(document.querySelector('.feed li').dataset.seq), true)")
+        .await;
     let newer = "Number(document.querySelector('.feed li').dataset.seq) > window.newest";
     stage.browser.until("events go on", newer).await;
     assert_eq!(stage.browser.text("window.page").await, "the same", "nothing was reloaded");
@@ -86,7 +89,8 @@ async fn a_setting_is_refused_with_words_and_accepted_at_once() {
     let Some(stage) = Stage::new(10).await else { return };
     let browser = &stage.browser;
     stage.open("/settings").await;
-    let line = "[...document.querySelectorAll('.setting')].find((row) => row.textContent.startsWith('concurrency'))";
+    let line =
+        "[...document.querySelectorAll('.setting')].find((row) => row.textContent.startsWith('concurrency'))";
     browser.until("its settings are listed", line).await;
     browser.value(&format!("(({line}).querySelector('input').dataset.test = 'it', true)")).await;
     let (input, says) = ("[data-test=it]", format!("({line}).querySelector('.says').textContent"));
@@ -103,7 +107,8 @@ async fn a_setting_is_refused_with_words_and_accepted_at_once() {
     browser.until("it would be accepted", &format!("{says}.includes('would be accepted')")).await;
     browser.keys(input, "\u{e007}").await;
     browser.until("it is in effect", &format!("{current}.startsWith('3')")).await;
-    let limit = "fetch('/v1/sources').then((answer) => answer.json()).then(([source]) => source.limits.concurrency)";
+    let limit =
+        "fetch('/v1/sources').then((answer) => answer.json()).then(([source]) => source.limits.concurrency)";
     assert_eq!(browser.value(limit).await, 3, "the engine goes by it");
     browser.click(".setting.set button.quiet").await;
     browser.until("it is taken back", &format!("{current}.startsWith('4')")).await;

@@ -35,7 +35,12 @@ pub(super) fn records(conn: &Connection, filter: &RecordFilter) -> Work<Vec<List
     if let Some(after) = filter.after {
         conditions.add("id > ?", i64::try_from(after).unwrap_or(i64::MAX));
     }
-    let sql = format!("SELECT * FROM records{} ORDER BY id LIMIT {}", conditions.sql(), filter.limit);
+    let sql = format!(
+        "SELECT {}, id FROM records{} ORDER BY id LIMIT {}",
+        read::RECORD,
+        conditions.sql(),
+        filter.limit
+    );
     let read =
         |row: &Row<'_>| Ok(ListedRecord { row: rows::number(row, "id")?, record: read::stored_record(row)? });
     all(conn, &sql, &conditions.arguments(), read)

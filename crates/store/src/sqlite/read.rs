@@ -184,10 +184,8 @@ pub(super) fn focused(conn: &Connection, source_id: i64) -> Work<Vec<TargetRow>>
 
 pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -> Work<Vec<StoredRecord>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
-    let mut statement = conn.prepare_cached(
-        "SELECT kind, fingerprint, key, parent, group_print, content, body, holders, first_seen_us, changed_us, gone_us
-         FROM records WHERE source_id = ?1 AND fingerprint = ?2",
-    )?;
+    let sql = format!("SELECT {RECORD} FROM records WHERE source_id = ?1 AND fingerprint = ?2");
+    let mut statement = conn.prepare_cached(&sql)?;
     let mut result = Vec::with_capacity(prints.len());
     for print in prints {
         let mut found = statement.query(params![source_id, print.to_bytes()])?;
@@ -200,9 +198,15 @@ pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -
 
 /// The records of a kind that somebody holds, by key.
 pub(super) fn held(conn: &Connection, source_id: i64, kind: &str) -> Work<Vec<StoredRecord>> {
-    let sql = "SELECT * FROM records WHERE kind = ?1 AND source_id = ?2 AND holders > 0 ORDER BY key";
-    all(conn, sql, &[&kind, &source_id], stored_record)
+    let sql = format!(
+        "SELECT {RECORD} FROM records WHERE kind = ?1 AND source_id = ?2 AND holders > 0 ORDER BY key"
+    );
+    all(conn, &sql, &[&kind, &source_id], stored_record)
 }
+
+/// The columns that [`stored_record`] reads, by position.
+pub(super) const RECORD: &str = "kind, fingerprint, key, parent, group_print, content, body, holders, first_seen_us, \
+    changed_us, gone_us";
 
 pub(super) fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
     Ok(StoredRecord {

@@ -1,0 +1,255 @@
+//! `/v1/tables`: tables that just opened and those that are still open, the buckets they were seen in, the venues.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value as Json};
+use stakeout_core::{Event, Fingerprint, Span, Time};
+use stakeout_sources::tables::feed::{self, BucketHealth, Filter, Holding, JUST_OPENED, SlotNow};
+use stakeout_sources::tables::{DROP, FAMILY};
+use stakeout_store::{EventFilter, RecordFilter, StoredRecord, TargetFilter};
+
+use crate::app::App;
+use crate::ask::{Asked, PAGE_MAX, Path};
+use crate::problem::Problem;
+use crate::records::Record;
+use crate::reply::Reply;
+use crate::schema::{Instant, Print};
+
+/// Drops and buckets that are looked at for one answer, the newest.
+const DROPS_MAX: u32 = 5_000;
+const BUCKETS_MAX: u32 = 5_000;
+/// The role of the targets that search.
+const BUCKET: &str = "bucket";
+
+/// Which tables.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TableQuery {
+    /// Only of this date: `2026-02-28`.
+    date: Option<String>,
+    /// Only those that a search for so many people has seen.
+    party_size: Option<u32>,
+    /// Not before this time of the day: `18:30`.
+    from: Option<String>,
+    /// Not after this time of the day: `21:00`.
+    to: Option<String>,
+    /// Only there, in any spelling of small and capital letters.
+    neighborhood: Option<String>,
+    /// Only these venues: ids, separated by commas.
+    follow: Option<String>,
+    /// None of these venues: ids, separated by commas.
+    exclude: Option<String>,
+    /// For `just-opened`: opened within so many minutes; 30 unless given.
+    #[schemars(range(min = 1, max = 100_000))]
+    minutes: Option<u32>,
+}
+
+impl TableQuery {
+    fn filter(&self) -> Filter {
+        let ids = |text: &Option<String>| -> BTreeSet<String> {
+            let words = text.iter().flat_map(|text| text.split(','));
+            words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+        };
+        Filter {
+            date: self.date.clone(),
+            party_size: self.party_size,
+            from: self.from.clone(),
+            to: self.to.clone(),
+            neighborhood: self.neighborhood.clone(),
+            follow: ids(&self.follow),
+            exclude: ids(&self.exclude),
+        }
+    }
+}
+
+/// The open tables of a date.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Day {
+    date: String,
+    /// By name.
+    venues: Vec<Venue>,
+}
+
+/// The open tables of a venue.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Venue {
+    venue_id: String,
+    venue_name: Option<String>,
+    neighborhood: Option<String>,
+    /// By time.
+    slots: Vec<Slot>,
+}
+
+/// A table that opened and still is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Slot {
+    #[schemars(with = "Print")]
+    slot_id: Fingerprint,
+    /// On the venue's clock.
+    start: String,
+    /// The party sizes that saw it.
+    party_sizes: Vec<u32>,
+    /// When its page was first read with it.
+    #[schemars(with = "Instant")]
+    opened_at: Time,
+    /// When it was ever first seen.
+    #[schemars(with = "Instant")]
+    first_seen: Time,
+    /// The last scan that had it.
+    #[schemars(with = "Option<Instant>")]
+    last_seen: Option<Time>,
+    /// What the bucket had before.
+    evidence: String,
+    /// The bucket that saw it first.
+    bucket_id: String,
+    /// The event's sequence number.
+    seq: u64,
+}
+
+/// How a bucket is doing.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Bucket {
+    bucket_id: String,
+    /// Its last scan.
+    #[schemars(with = "Option<Instant>")]
+    last_scan: Option<Time>,
+    polls: u64,
+    staleness_ms: Option<i64>,
+    /// Not scanned for so long that it says nothing about now.
+    stale: bool,
+}
+
+impl From<feed::Day> for Day {
+    fn from(day: feed::Day) -> Day {
+        let slot = |slot: feed::SlotOpen| Slot {
+            slot_id: slot.slot_id,
+            start: slot.start,
+            party_sizes: slot.party_sizes,
+            opened_at: slot.opened_at,
+            first_seen: slot.first_seen,
+            last_seen: slot.last_seen,
+            evidence: slot.evidence,
+            bucket_id: slot.bucket_id,
+            seq: slot.seq,
+        };
+        let venue = |venue: feed::VenueOpen| Venue {
+            venue_id: venue.venue_id,
+            venue_name: venue.venue_name,
+            neighborhood: venue.neighborhood,
+            slots: venue.slots.into_iter().map(slot).collect(),
+        };
+        Day { date: day.date, venues: day.venues.into_iter().map(venue).collect() }
+    }
+}
+
+/// What the feed is made of, as the store holds it.
+struct Stored {
+    drops: Vec<Event>,
+    slots: Vec<(StoredRecord, Map<String, Json>)>,
+    buckets: BTreeMap<String, BucketHealth>,
+}
+
+impl Stored {
+    async fn read(app: &App, source: &str) -> Result<Stored, Problem> {
+        crate::sources::of_family(app, source, FAMILY)?;
+        let filter = EventFilter {
+            source: Some(source.to_owned()),
+            event_type: Some(DROP.to_owned()),
+            ..EventFilter::default()
+        };
+        let mut drops = app.store.newest_events(u64::MAX, &filter, DROPS_MAX).await?;
+        drops.reverse();
+        let subjects: BTreeSet<Fingerprint> = drops.iter().map(|event| event.subject).collect();
+        let subjects: Vec<Fingerprint> = subjects.into_iter().collect();
+        let slots = app.store.records(source, &subjects).await?;
+        let slots = slots.into_iter().map(|record| {
+            let body = record.body.as_object().cloned().unwrap_or_default();
+            (record, body)
+        });
+        Ok(Stored { drops, slots: slots.collect(), buckets: buckets_of(app, source).await? })
+    }
+
+    fn with<T>(&self, show: impl FnOnce(&Holding<'_>) -> T) -> T {
+        let mut slots: BTreeMap<Fingerprint, SlotNow<'_>> = BTreeMap::new();
+        for (record, body) in &self.slots {
+            let now = SlotNow { body, first_seen: record.first_seen, gone: record.gone };
+            slots.insert(record.fingerprint, now);
+        }
+        show(&Holding { drops: &self.drops, slots: &slots, buckets: &self.buckets })
+    }
+}
+
+async fn buckets_of(app: &App, source: &str) -> Result<BTreeMap<String, BucketHealth>, Problem> {
+    let filter = TargetFilter {
+        source: Some(source.to_owned()),
+        role: Some(BUCKET.to_owned()),
+        limit: BUCKETS_MAX,
+        ..TargetFilter::default()
+    };
+    let now = app.now();
+    let rows = app.store.targets(&filter).await?;
+    // A failed poll is no scan: the last good one is the start of the last complete look.
+    let health = |row: stakeout_store::TargetRow| {
+        let seen = row.state.run.as_ref().and_then(|run| run.last_start).or(row.last_polled);
+        (row.spec.key.clone(), BucketHealth::at(now, &row.spec.key, seen, row.poll_no))
+    };
+    Ok(rows.into_iter().map(health).collect())
+}
+
+/// Tables that opened a moment ago and still are open.
+pub(crate) async fn just_opened(
+    State(app): State<App>,
+    Path(source): Path<String>,
+    Asked(query): Asked<TableQuery>,
+) -> Result<Reply<Vec<Day>>, Problem> {
+    let within = match query.minutes {
+        Some(0) => return Err(Problem::bad_input("minutes: expected at least 1, found 0")),
+        Some(minutes) => Span::mins(i64::from(minutes)),
+        None => JUST_OPENED,
+    };
+    let stored = Stored::read(&app, &source).await?;
+    let days = stored.with(|holding| feed::just_opened(holding, app.now(), within, &query.filter()));
+    Ok(Reply(days.into_iter().map(Day::from).collect()))
+}
+
+/// All tables that were told of and still are open.
+pub(crate) async fn still_open(
+    State(app): State<App>,
+    Path(source): Path<String>,
+    Asked(query): Asked<TableQuery>,
+) -> Result<Reply<Vec<Day>>, Problem> {
+    let stored = Stored::read(&app, &source).await?;
+    let days = stored.with(|holding| feed::still_open(holding, &query.filter()));
+    Ok(Reply(days.into_iter().map(Day::from).collect()))
+}
+
+/// The searches, and how they are doing.
+pub(crate) async fn buckets(
+    State(app): State<App>,
+    Path(source): Path<String>,
+) -> Result<Reply<Vec<Bucket>>, Problem> {
+    crate::sources::of_family(&app, &source, FAMILY)?;
+    let bucket = |health: BucketHealth| Bucket {
+        bucket_id: health.bucket_id,
+        last_scan: health.last_scan,
+        polls: health.polls,
+        staleness_ms: health.staleness_ms,
+        stale: health.stale,
+    };
+    Ok(Reply(buckets_of(&app, &source).await?.into_values().map(bucket).collect()))
+}
+
+/// The venues, at most a thousand.
+pub(crate) async fn venues(
+    State(app): State<App>,
+    Path(source): Path<String>,
+) -> Result<Reply<Vec<Record>>, Problem> {
+    crate::sources::of_family(&app, &source, FAMILY)?;
+    let kind = Some(format!("{FAMILY}_venues"));
+    let filter = RecordFilter { source, kind, limit: PAGE_MAX, ..RecordFilter::default() };
+    let listed = app.store.list_records(&filter).await?;
+    Ok(Reply(listed.into_iter().map(|listed| listed.record.into()).collect()))
+}

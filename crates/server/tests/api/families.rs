@@ -1,0 +1,202 @@
+//! The families' own pages: races, drones and tables, each from its simulated upstream through the real engine.
+
+use std::sync::Arc;
+
+use serde_json::{Value as Json, json};
+use stakeout_core::Source;
+use stakeout_engine::http::HttpFetch;
+use stakeout_engine::{Clock, Control, Engine, EngineConfig, EngineHandle};
+use stakeout_server::{Server, ServerConfig};
+use stakeout_sim::{fpv, nztab, resy};
+use stakeout_sources::fpv::{FpvConfig, FpvSource};
+use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
+use stakeout_sources::tables::{Credentials, TablesConfig, TablesSource};
+use stakeout_store::sqlite::SqliteStore;
+use tokio_util::sync::CancellationToken;
+
+use crate::support::within;
+
+/// Sixty times as fast as life: within seconds every upstream has something to show.
+const SPEED: f64 = 60.0;
+
+struct Day {
+    engine: EngineHandle,
+    control: Control,
+    http: reqwest::Client,
+    base: String,
+    stop: CancellationToken,
+    server: tokio::task::JoinHandle<()>,
+}
+
+impl Day {
+    async fn start(clock: Clock, source: Arc<dyn Source>) -> Day {
+        let store = Arc::new(SqliteStore::in_memory().expect("store"));
+        let mut config =
+            EngineConfig::new(store.clone(), vec![source], Arc::new(HttpFetch::new().expect("client")));
+        config.clock = clock;
+        let engine = Engine::start(config).await.expect("starts");
+        let server = Server::bind(ServerConfig::new(([127, 0, 0, 1], 0).into()), store).await.expect("binds");
+        let base = format!("http://{}", server.address());
+        let (control, stop) = (engine.control(), CancellationToken::new());
+        let server = tokio::spawn(server.run(control.clone(), stop.clone()));
+        let http = reqwest::Client::builder().no_proxy().build().expect("client");
+        Day { engine, control, http, base, stop, server }
+    }
+
+    async fn get(&self, path: &str) -> (u16, Json) {
+        let response = self.http.get(format!("{}{path}", self.base)).send().await.expect("an answer");
+        let status = response.status().as_u16();
+        (status, serde_json::from_slice(&response.bytes().await.expect("a body")).unwrap_or_default())
+    }
+
+    /// Asks after every poll until the answer is as wanted.
+    async fn until(&self, path: &str, wanted: impl Fn(&Json) -> bool) -> Json {
+        let mut polled = self.control.polled();
+        within(async {
+            loop {
+                let (status, answer) = self.get(path).await;
+                if status == 200 && wanted(&answer) {
+                    return answer;
+                }
+                polled.changed().await.expect("the engine lives");
+            }
+        })
+        .await
+    }
+
+    async fn stop(self) {
+        self.stop.cancel();
+        within(self.server).await.expect("stops");
+        self.engine.shutdown().await.expect("stops");
+    }
+}
+
+fn some(json: &Json) -> bool {
+    json.as_array().is_some_and(|items| !items.is_empty())
+}
+
+#[tokio::test]
+async fn races_have_runners_a_timeline_and_results() {
+    let clock = Clock::scaled(SPEED);
+    let time = clock.clone();
+    let upstream = nztab::serve(Arc::new(nztab::demo(clock.now())), move || time.now());
+    let base_url = upstream.url("").trim_end_matches('/').to_owned();
+    let config = RacingConfig { base_url, ..RacingConfig::default() };
+    let identity = Identity { from: "a@example.org".into(), partner: "p".into(), partner_id: "i".into() };
+    let source = RacingSource::new("nz", &config, identity).expect("a source");
+    let day = Day::start(clock, Arc::new(source)).await;
+
+    day.until("/v1/racing/nz/meetings", some).await;
+    let next = day.until("/v1/racing/nz/next", |race| some(&race["entrants"])).await;
+    assert!(next["meeting"]["body"]["name"].is_string());
+    let upcoming = day.until("/v1/racing/nz/races?upcoming=true&limit=5", some).await;
+    let starts: Vec<&str> = upcoming
+        .as_array()
+        .expect("races")
+        .iter()
+        .filter_map(|race| race["body"]["start_time"].as_str())
+        .collect();
+    assert!(starts.is_sorted() && starts.len() > 1, "{starts:?}");
+    let id = next["race"]["key"].as_str().expect("an id");
+    let timeline = day
+        .until(&format!("/v1/racing/nz/races/{id}/timeline"), |grid| {
+            grid["lines"].as_array().is_some_and(|lines| {
+                lines.iter().any(|line| {
+                    line["cells"]
+                        .as_array()
+                        .is_some_and(|cells| cells.iter().any(|cell| cell["odds"].is_number()))
+                })
+            })
+        })
+        .await;
+    let columns = timeline["buckets"].as_array().map(Vec::len);
+    assert!(
+        timeline["lines"]
+            .as_array()
+            .expect("lines")
+            .iter()
+            .all(|line| line["cells"].as_array().map(Vec::len) == columns)
+    );
+    let over = day
+        .until("/v1/records/nz?kind=racing_race_results&gone=true&limit=1", |page| some(&page["items"]))
+        .await;
+    let race = over["items"][0]["body"]["race"].as_str().expect("a race").to_owned();
+    let results = day.get(&format!("/v1/racing/nz/races/{race}/results")).await.1;
+    assert_eq!(results["results"][0]["body"]["position"], 1, "{results}");
+    assert_eq!(day.get("/v1/racing/nz/races/none").await.0, 404);
+    assert_eq!(day.get("/v1/fpv/nz/event").await.0, 404, "a racing source flies no drones");
+    day.stop().await;
+}
+
+#[tokio::test]
+async fn drones_have_an_event_races_leaders_and_an_overlay() {
+    let clock = Clock::scaled(SPEED / 2.0);
+    let time = clock.clone();
+    let upstream = fpv::serve(Arc::new(fpv::demo(clock.now())), move || time.now());
+    let config: FpvConfig =
+        serde_json::from_value(json!({ "url": upstream.url("").trim_end_matches('/') })).expect("config");
+    let day = Day::start(clock, Arc::new(FpvSource::new("track", &config).expect("a source"))).await;
+
+    let event = day.until("/v1/fpv/track/event", |event| event["races"].as_u64() > Some(0)).await;
+    assert!(event["pilots"].as_u64() > Some(0) && event["name"].is_string(), "{event}");
+    let races = day.until("/v1/fpv/track/races", |races| races["current"].is_object()).await;
+    assert!(races["current"]["race_id"].is_string());
+    let board = day
+        .until("/v1/fpv/track/leaderboard", |board| some(board) && board[0]["best_lap_seconds"].is_number())
+        .await;
+    let leader = board[0]["pilot"].as_str().expect("a pilot");
+    let pilot = day.get(&format!("/v1/fpv/track/pilots/{leader}")).await.1;
+    assert_eq!((&pilot["id"], &pilot["standing"]["pilot"]), (&json!(leader), &json!(leader)));
+    let overlay = day.get("/v1/fpv/track/overlay").await.1;
+    assert_eq!(overlay["event"]["id"], event["id"]);
+    let race = races["current"]["race_id"].as_str().expect("an id");
+    assert_eq!(day.get(&format!("/v1/fpv/track/leaderboard?race={race}")).await.0, 200);
+    assert_eq!(day.get("/v1/fpv/track/leaderboard?race=none").await.0, 404);
+    // What the source publishes is on the stream, too, and under its name.
+    let values = day.until("/v1/kv", some).await;
+    let (namespace, key) = (values[0]["namespace"].as_str(), values[0]["key"].as_str());
+    let path = format!("/v1/kv/{}/{}", namespace.expect("a namespace"), key.expect("a key"));
+    assert_eq!(day.get(&path).await.0, 200);
+    let mut stream =
+        within(day.http.get(format!("{}/v1/events/stream?kv=all", day.base)).send()).await.expect("a stream");
+    let mut text = String::new();
+    // Said at the beginning, and again when one changes: the next race becomes the current one sooner or later.
+    while text.matches("event: kv\n").count() <= values.as_array().map_or(0, Vec::len) {
+        let bytes = within(stream.chunk()).await.expect("a chunk").expect("it goes on");
+        text.push_str(&String::from_utf8_lossy(&bytes));
+    }
+    day.stop().await;
+}
+
+#[tokio::test]
+async fn tables_that_open_are_shown_until_they_close() {
+    let clock = Clock::scaled(SPEED);
+    let time = clock.clone();
+    let upstream = resy::serve(Arc::new(resy::demo(clock.now())), move || time.now());
+    let config = json!({
+        "base_url": upstream.url("").trim_end_matches('/'), "days": 4, "time_slots": ["19:30"], "party_sizes": [2],
+        "budget": "600/min", "min_interval": "15s", "max_interval": "30s",
+        "limits": { "requests_per_second": 100, "burst": 50, "min_gap": "0s", "jitter": "0ms" },
+    });
+    let config: TablesConfig = serde_json::from_value(config).expect("a configuration");
+    let credentials = Credentials { api_key: "key".into(), auth_token: "token".into() };
+    let source = TablesSource::new("nyc", &config, credentials).expect("a source");
+    let day = Day::start(clock, Arc::new(source)).await;
+
+    let buckets = day
+        .until("/v1/tables/nyc/buckets", |buckets| some(buckets) && buckets[0]["last_scan"].is_string())
+        .await;
+    assert!(buckets[0]["polls"].as_u64() > Some(0), "{buckets}");
+    day.until("/v1/tables/nyc/venues", some).await;
+    let opened = day.until("/v1/tables/nyc/just-opened", some).await;
+    let venue = opened[0]["venues"][0]["venue_id"].as_str().expect("a venue").to_owned();
+    assert!(opened[0]["venues"][0]["slots"][0]["opened_at"].is_string());
+    let without = day.get(&format!("/v1/tables/nyc/still-open?exclude={venue}")).await.1;
+    assert!(!without.to_string().contains(&format!("\"venue_id\":\"{venue}\"")), "{without}");
+    let only = day.get(&format!("/v1/tables/nyc/still-open?follow={venue}")).await.1;
+    for shown in only.as_array().expect("days") {
+        assert!(shown["venues"].as_array().expect("venues").iter().all(|v| v["venue_id"] == venue.as_str()));
+    }
+    assert_eq!(day.get("/v1/tables/nyc/just-opened?minutes=0").await.0, 400);
+    day.stop().await;
+}
