@@ -76,7 +76,7 @@ function show(same = false) {
     module.mount(main, open);
   } else {
     open.title("Not here");
-    put(main, h("p.state.empty", null, `There is no page at ${location.pathname}. `, h("a", { href: "/" }, "See what is polled now.")));
+    put(main, h("p.state.empty", `There is no page at ${location.pathname}. `, h("a", { href: "/" }, "See what is polled now.")));
   }
   const here = BELONGS[location.pathname] ?? location.pathname;
   document.querySelectorAll("#pages a").forEach((link) => attr(link, "aria-current", link.pathname === here ? "page" : null));
@@ -146,7 +146,7 @@ function help() {
     ["w", "wall mode, on FPV"], ["/", "filter"], ["Esc", "leave the filter"], ["?", "this list"],
   ];
   const close = h("button", { type: "button", click: () => $("help").close() }, "Close");
-  put($("help"), h("h2", { id: "help-title" }, "Keys"), h("dl", null, ...rows.flatMap(([key, words]) => [h("dt", null, key), h("dd", null, words)])), close);
+  put($("help"), h("h2", { id: "help-title" }, "Keys"), h("dl", ...rows.flatMap(([key, words]) => [h("dt", key), h("dd", words)])), close);
   $("help-open").addEventListener("click", () => $("help").showModal());
 }
 
@@ -210,7 +210,7 @@ async function learn() {
   }
 }
 
-put($("pages"), ...RAIL.map(([url, name, key]) => h("li", null, h("a", { href: url, "aria-keyshortcuts": `g ${key}` }, name, h("kbd", { "aria-hidden": "true" }, key)))));
+put($("pages"), ...RAIL.map(([url, name, key]) => h("li", h("a", { href: url, "aria-keyshortcuts": `g ${key}` }, name, h("kbd", { "aria-hidden": "true" }, key)))));
 links();
 keys();
 help();

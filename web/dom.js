@@ -3,24 +3,26 @@
 const SVG = "http://www.w3.org/2000/svg";
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** An element: `h("a.row", { href }, "text", child)`. Properties that are functions become listeners. */
-export function h(tag, props, ...children) {
+/** An element: `h("a.row", { href }, "text", child)`, with or without properties; functions among them listen. */
+export function h(tag, ...rest) {
   const [name, ...classes] = tag.split(".");
   const node = document.createElement(name);
   if (classes.length) node.className = classes.join(" ");
-  return fill(node, props, children);
+  return fill(node, rest);
 }
 
 /** The same in SVG. */
-export function s(tag, props, ...children) {
+export function s(tag, ...rest) {
   const [name, ...classes] = tag.split(".");
   const node = document.createElementNS(SVG, name);
   if (classes.length) node.setAttribute("class", classes.join(" "));
-  return fill(node, props, children);
+  return fill(node, rest);
 }
 
-function fill(node, props, children) {
-  for (const [name, value] of Object.entries(props ?? {})) {
+function fill(node, rest) {
+  const given = rest[0]?.constructor === Object;
+  const children = given ? rest.slice(1) : rest;
+  for (const [name, value] of Object.entries(given ? rest[0] : {})) {
     if (typeof value === "function") node.addEventListener(name, value);
     else if (value === true) node.setAttribute(name, "");
     else if (value !== false && value != null) node.setAttribute(name, value);
@@ -86,6 +88,11 @@ export function keyed(parent, items, keyOf, make, update) {
       child.remove();
     }
   }
+}
+
+/** A part of a page under a heading, which also names it. */
+export function panel(name, ...children) {
+  return h("section.panel", { "aria-label": name }, h("h2", name), ...children);
 }
 
 /** Replaces everything below a node. */

@@ -57,13 +57,13 @@ export function watch(page, { load, show, every = 30_000, on, poll, kv, place })
   function say() {
     note.remove();
     if (!place) return;
-    place.classList.toggle("is-stale", Boolean(failed && shown));
+    place.parentElement?.classList.toggle("is-stale", Boolean(failed && shown));
     if (!failed) {
       banner.remove();
       return;
     }
     const words = shown ? `Stale: ${failed.message}. What is shown is ` : failed.message;
-    put(banner, h("strong", null, shown ? "" : "This cannot be shown. "), words);
+    put(banner, h("strong", shown ? "" : "This cannot be shown. "), words);
     if (shown) banner.append(since, " old and is asked for again.");
     else banner.append(" ", hint(failed));
     banner.className = shown ? "state stale" : "state failed";
@@ -107,5 +107,5 @@ function hint(error) {
 
 /** A designed emptiness: what is not there, and what to do. */
 export function nothing(title, ...words) {
-  return h("div.state.empty", null, h("strong", null, title), h("p", null, ...words));
+  return h("div.state.empty", h("strong", title), h("p", ...words));
 }

@@ -23,7 +23,7 @@ export function mount(root, page) {
   });
   const chip = target ? h("button.chip", { type: "button", click: () => chosen("target", null) }, `${label(source, target)} ✕`) : null;
   const place = h("div");
-  put(root, place, h("section.panel", { "aria-label": "Events" }, h("div.bar", null, sources, types, chip, h("span.grow"), input), list.node));
+  put(root, place, h("section.panel", { "aria-label": "Events" }, h("div.bar", sources, types, chip, h("span.grow"), input), list.node));
 
   function sift() {
     page.set("q", input.value || null, true);

@@ -1,12 +1,12 @@
 // FPV: the race that is flown, the ones before and after, who leads, and when you fly. A wall mode for the field.
 
 import { can, get, path } from "../api.js";
-import { attr, cls, h, keyed, put, text } from "../dom.js";
+import { attr, cls, h, keyed, panel, put, text } from "../dom.js";
 import { lap, num, plural } from "../format.js";
 import { clock, tick } from "../live.js";
-import { feed } from "../parts/feed.js";
+import { told } from "../parts/feed.js";
 import { family } from "../parts/names.js";
-import { table } from "../parts/table.js";
+import { fig, table } from "../parts/table.js";
 import { nothing, watch } from "../watch.js";
 
 export const title = "FPV";
@@ -29,8 +29,8 @@ export function mount(root, page) {
   const event = h("b");
   const toggle = h("button.quiet", { type: "button", click: page.keys.w, "aria-keyshortcuts": "w", "aria-pressed": String(wall) }, wall ? "Leave wall mode" : "Wall mode");
   const stale = h("span.soft");
-  const told = wall ? null : h("section.panel.told", { "aria-label": "Told" }, h("h2", null, "Told"), feed(page, { query: { type: "fpv." }, most: 20, wants: (one) => one.type.startsWith("fpv.") }).node);
-  put(root, place, h("div.bar.event", null, event, stale, h("span.grow"), toggle), h("div.fpv", null, h("div.side", null, current.node, h("section.panel", { "aria-label": "Leaderboard" }, h("h2", null, "Leaderboard"), leaders.node), told), h("div.side", null, you.node, next.node, last.node, upcoming.node)));
+  const news = wall ? null : told(page, "Told", { query: { type: "fpv." }, most: 20, wants: (one) => one.type.startsWith("fpv.") });
+  put(root, place, h("div.bar.event", event, stale, h("span.grow"), toggle), h("div.fpv", h("div.side", current.node, panel("Leaderboard", leaders.node), news), h("div.side", you.node, next.node, last.node, upcoming.node)));
 
   function render() {
     text(event, board.event?.name ?? "No event is open");
@@ -66,7 +66,7 @@ export function mount(root, page) {
 }
 
 function unconfigured() {
-  return nothing("No FPV source is configured.", "Add this to stakeout.toml and start again: ", h("code", null, '[source.track] kind = "fpv", url = "http://trackside.local:8080"'), ". Or see it at work with ", h("code", null, "stakeout demo"), ".");
+  return nothing("No FPV source is configured.", "Add this to stakeout.toml and start again: ", h("code", '[source.track] kind = "fpv", url = "http://trackside.local:8080"'), ". Or see it at work with ", h("code", "stakeout demo"), ".");
 }
 
 /** A colour that the event gave a channel; only what is a colour is taken. */
@@ -82,9 +82,9 @@ function raceCard(words, large = false) {
   const elapsed = h("span.num.elapsed");
   const none = h("p.soft");
   const body = h("tbody");
-  const head = h("tr", null, h("th.num", { scope: "col" }, "Pos"), h("th", { scope: "col" }, "Pilot"), h("th.num", { scope: "col" }, "Laps"), h("th.num", { scope: "col" }, "Last"), h("th.num", { scope: "col" }, "Best"), large ? h("th.laps", { scope: "col" }, "Laps ", h("small", null, "s")) : null);
-  const grid = h("table", null, h("caption.unseen", null, `${words} race`), h("thead", null, head), body);
-  const node = h(`section.panel.race-card${large ? ".large" : ""}`, { "aria-label": `${words} race` }, h("div.bar", null, h("h2", null, words), name, state, h("span.grow"), elapsed), none, grid);
+  const head = h("tr", h("th.num", { scope: "col" }, "Pos"), h("th", { scope: "col" }, "Pilot"), h("th.num", { scope: "col" }, "Laps"), h("th.num", { scope: "col" }, "Last"), h("th.num", { scope: "col" }, "Best"), large ? h("th.laps", { scope: "col" }, "Laps ", h("small", "s")) : null);
+  const grid = h("table", h("caption.unseen", `${words} race`), h("thead", head), body);
+  const node = h(`section.panel.race-card${large ? ".large" : ""}`, { "aria-label": `${words} race` }, h("div.bar", h("h2", words), name, state, h("span.grow"), elapsed), none, grid);
   const update = (race, page) => {
     none.hidden = Boolean(race);
     grid.hidden = !race;
@@ -97,7 +97,7 @@ function raceCard(words, large = false) {
     const best = Math.min(...race.pilots.map((pilot) => pilot.best_lap_seconds ?? Infinity));
     keyed(body, race.pilots, (pilot) => pilot.pilot, () => {
       const dot = h("i.swatch", { "aria-hidden": "true" });
-      const row = h("tr", null, h("td.num.pos"), h("th", { scope: "row" }, dot, h("b"), h("small.soft")), h("td.num"), h("td.num"), h("td.num"), large ? h("td.laps", null, h("ol")) : null);
+      const row = h("tr", h("td.num.pos"), h("th", { scope: "row" }, dot, h("b"), h("small.soft")), h("td.num"), h("td.num"), h("td.num"), large ? h("td.laps", h("ol")) : null);
       row.dot = dot;
       return row;
     }, (row, pilot) => {
@@ -125,8 +125,8 @@ function leaderTable() {
   const grid = table({
     caption: "Leaderboard of the event", key: (row) => row.pilot, state: (row) => (row.pilot === you ? "you" : ""),
     columns: [
-      { head: "Pilot", cls: "name", value: (row) => row.name ?? row.pilot }, { head: "Pos", cls: "num", value: (row) => `${row.position}${row.position_change > 0 ? ` ▲${row.position_change}` : row.position_change < 0 ? ` ▼${-row.position_change}` : ""}`, tell: "quiet" },
-      { head: "Laps", cls: "num", value: (row) => num(row.laps), tell: "quiet" }, { head: "Best in a row", unit: "s", cls: "num", value: (row) => lap(row.best_consecutive_seconds), tell: true },
+      { head: "Pilot", cls: "name", value: (row) => row.name ?? row.pilot }, fig("Pos", (row) => `${row.position}${row.position_change > 0 ? ` ▲${row.position_change}` : row.position_change < 0 ? ` ▼${-row.position_change}` : ""}`, { tell: "quiet" }),
+      fig("Laps", (row) => num(row.laps), { tell: "quiet" }), { head: "Best in a row", unit: "s", cls: "num", value: (row) => lap(row.best_consecutive_seconds), tell: true },
       { head: "Best lap", unit: "s", cls: "num", value: (row) => lap(row.best_lap_seconds), tell: true }, { head: "Holeshot", unit: "s", cls: "num", value: (row) => lap(row.holeshot_seconds) },
     ],
   });
@@ -144,7 +144,7 @@ function youPanel(page, changed) {
   } });
   const words = h("p.you-in", { role: "status" });
   const more = h("p.soft");
-  const node = h("section.panel.you-panel", { "aria-label": "When you fly" }, h("div.bar", null, h("h2", null, "You"), pick), words, more);
+  const node = h("section.panel.you-panel", { "aria-label": "When you fly" }, h("div.bar", h("h2", "You"), pick), words, more);
   let shown = "";
   const update = (board) => {
     const names = new Map([...(board.leaderboard ?? []), ...(board.pilots ?? [])].map((one) => [one.pilot, one.name ?? one.pilot]));
@@ -162,14 +162,14 @@ function youPanel(page, changed) {
 
 function upcomingPanel() {
   const list = h("ol.upcoming");
-  const none = h("p.soft", null, "No race comes after the current one.");
-  const node = h("section.panel.coming", { "aria-label": "Upcoming races" }, h("h2", null, "Coming up"), none, list);
+  const none = h("p.soft", "No race comes after the current one.");
+  const node = panel("Coming up", none, list);
   const update = (board, you) => {
     const races = board.upcoming ?? [board.next].filter(Boolean);
     none.hidden = races.length > 0;
-    keyed(list, races.slice(0, 8), (race) => race.race_id, () => h("li", null, h("b"), h("span.who")), (row, race) => {
+    keyed(list, races.slice(0, 8), (race) => race.race_id, () => h("li", h("b"), h("span.who")), (row, race) => {
       text(row.firstChild, nameOf(race));
-      keyed(row.lastChild, race.pilots, (pilot) => pilot.pilot, () => h("span.pilot", null, h("i.swatch", { "aria-hidden": "true" }), h("span")), (one, pilot) => {
+      keyed(row.lastChild, race.pilots, (pilot) => pilot.pilot, () => h("span.pilot", h("i.swatch", { "aria-hidden": "true" }), h("span")), (one, pilot) => {
         swatch(one.firstChild, pilot.colour);
         text(one.lastChild, pilot.name ?? "?");
         cls(one, `pilot${pilot.pilot === you ? " you" : ""}`);

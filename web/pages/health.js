@@ -6,7 +6,7 @@ import { bytes, full, num, plural, second, span, time, word } from "../format.js
 import { clock } from "../live.js";
 import { columns } from "../parts/chart.js";
 import { label, labels, sourcesOf, targetHref } from "../parts/names.js";
-import { choice, table } from "../parts/table.js";
+import { choice, col, fig, table } from "../parts/table.js";
 import { timeOf } from "../parts/time.js";
 import { legend, stretch, track } from "../parts/track.js";
 import { adherencePanel } from "./target.js";
@@ -22,7 +22,7 @@ export function mount(root, page) {
   const sources = h("div");
   const zoom = choice(page, "window", () => Object.keys(WINDOWS).map((name) => [name, name]), "24h", "Which window", () => again.again());
   const errors = errorPanel();
-  put(root, place, store, h("div.bar", null, h("span.grow"), h("span.soft", null, "adherence of the last "), zoom.node), sources, errors.node);
+  put(root, place, store, h("div.bar", h("span.grow"), h("span.soft", "adherence of the last "), zoom.node), sources, errors.node);
   watch(page, { every: 5_000, place, load: (signal) => get("/v1/health", signal), show: (health) => process(store, health) });
   const again = watch(page, {
     every: 5_000,
@@ -48,21 +48,21 @@ function process(root, health) {
     ["events", num(health.store.events)], ["history rows", num(health.store.history)], ["on disk", bytes(health.store.bytes)], ["sequence", num(health.store.seq)],
     ["held until due", num(health.held)], ["waiting to commit", num(health.committing)], ["streams open", num(health.streams)],
   ];
-  if (!root.firstChild) root.append(h("h2", null, "Process and store"), h("dl.facts"));
-  keyed(root.querySelector("dl"), facts, ([name]) => name, ([name]) => h("div", null, h("dt", null, name), h("dd.num")), (node, [, value]) => text(node.lastChild, value));
+  if (!root.firstChild) root.append(h("h2", "Process and store"), h("dl.facts"));
+  keyed(root.querySelector("dl"), facts, ([name]) => name, ([name]) => h("div", h("dt", name), h("dd.num")), (node, [, value]) => text(node.lastChild, value));
 }
 
 function sourcePanel(page, source) {
   const account = adherencePanel();
   const lateness = columns(page, { words: "Polls by lateness" });
   const causes = columns(page, { words: "Failed polls by cause" });
-  const noFailures = h("p.soft", null, "No poll has failed since the start.");
+  const noFailures = h("p.soft", "No poll has failed since the start.");
   const lines = new Map();
   const worst = table({
     caption: "Targets in which something can have gone unseen longest", key: (row) => row.key, href: (row) => targetHref(source.name, row.key),
     columns: [
-      { head: "Longest unseen", cls: "name", value: (row) => label(source.name, row.key) }, { head: "At most", cls: "num", value: (row) => (row.unseen_ms == null ? "no promise" : span(row.unseen_ms)) },
-      { head: "Polls", cls: "num", value: (row) => num(row.polls) }, { head: "Late", cls: "num", value: (row) => num(row.late) }, { head: "Missed", cls: "num", value: (row) => num(row.missed) },
+      { head: "Longest unseen", cls: "name", value: (row) => label(source.name, row.key) }, fig("At most", (row) => (row.unseen_ms == null ? "no promise" : span(row.unseen_ms))),
+      fig("Polls", (row) => num(row.polls)), fig("Late", (row) => num(row.late)), fig("Missed", (row) => num(row.missed)),
       { head: "Line", cls: "wide", make: (row) => {
         const line = track(page);
         lines.set(row.key, line);
@@ -70,8 +70,8 @@ function sourcePanel(page, source) {
       }, set: () => {} },
     ],
   });
-  const node = h("section.panel", { "aria-label": `Source ${source.name}` }, h("h2", null, source.name, " ", h("small.soft", null, source.family)), account.node,
-    h("div.halves", null, h("div", null, h("h3", null, "Polls by lateness since the start, ms"), lateness.node), h("div", null, h("h3", null, "Failed polls by cause"), noFailures, causes.node)),
+  const node = h("section.panel", { "aria-label": `Source ${source.name}` }, h("h2", source.name, " ", h("small.soft", source.family)), account.node,
+    h("div.halves", h("div", h("h3", "Polls by lateness since the start, ms"), lateness.node), h("div", h("h3", "Failed polls by cause"), noFailures, causes.node)),
     worst.node, legend());
   node.update = ({ numbers, account: found, worst: targets, polls }) => {
     account.update(found);
@@ -102,16 +102,16 @@ function buckets(numbers, source) {
 }
 
 function errorPanel() {
-  const none = h("p.soft", null, "No failed poll among the newest 500 notable ones.");
+  const none = h("p.soft", "No failed poll among the newest 500 notable ones.");
   const grid = table({
     caption: "Failed polls, the newest first", key: (poll) => `${poll.source}/${poll.target}/${poll.poll_no}`, href: (poll) => targetHref(poll.source, poll.target), state: () => "failing",
     columns: [
       { head: "Target", cls: "name", value: (poll) => (poll.target ? label(poll.source, poll.target) : "gone") }, { head: "When", cls: "num", make: () => timeOf(null), set: (node, poll) => node.set(time(poll.sent), "age") },
-      { head: "Sent", cls: "num", value: (poll) => second(time(poll.sent)) }, { head: "Cause", value: (poll) => `✕ ${word(poll.error_class)}` }, { head: "In words", value: (poll) => poll.detail ?? "" },
+      fig("Sent", (poll) => second(time(poll.sent))), col("Cause", (poll) => `✕ ${word(poll.error_class)}`), col("In words", (poll) => poll.detail ?? ""),
     ],
   });
   const count = h("small.soft");
-  const node = h("section.panel", { "aria-label": "Failed polls" }, h("h2", null, "Failed polls ", count), none, grid.node);
+  const node = h("section.panel", { "aria-label": "Failed polls" }, h("h2", "Failed polls ", count), none, grid.node);
   return { node, update: (polls) => {
     const failed = polls.filter((poll) => poll.outcome === "failed");
     none.hidden = failed.length > 0;

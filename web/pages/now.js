@@ -5,7 +5,7 @@ import { attr, cls, h, keyed, put, text } from "../dom.js";
 import { num, rate, span, time } from "../format.js";
 import { clock, live, tick } from "../live.js";
 import { meter } from "../parts/chart.js";
-import { feed } from "../parts/feed.js";
+import { told } from "../parts/feed.js";
 import { family, isOver, label, labels, racesOf, sourcesOf, targetHref } from "../parts/names.js";
 import { ring } from "../parts/ring.js";
 import { choice, filterBox, table } from "../parts/table.js";
@@ -22,9 +22,7 @@ const AHEAD_MS = 6 * 60_000;
 export function mount(root, page) {
   const strips = h("div.strips");
   const board = h("section.panel", { "aria-label": "Targets" });
-  const told = h("section.panel.told", { "aria-label": "What was told" }, h("h2", null, "Just told"));
-  put(root, strips, h("div.split", null, board, told));
-  told.append(feed(page, {}).node);
+  put(root, strips, h("div.split", board, told(page, "Just told")));
   sources(strips, page);
   targets(board, page);
 }
@@ -60,11 +58,11 @@ function strip(source) {
   const facts = ["polls", "late", "missed", "failed", "events"].map((name) => [name, h("b.num"), name]);
   const p99 = h("b.num");
   const node = h("section.strip", { "aria-label": `Source ${source.name}` },
-    h("header", null, h("h2", null, source.name), h("span.soft", null, source.family), h("span.grow"), state),
-    h("div.asked", null, asked, bar.node, h("span.soft", null, `of ${rate(source.limits.requests_per_second)}`,
+    h("header", h("h2", source.name), h("span.soft", source.family), h("span.grow"), state),
+    h("div.asked", asked, bar.node, h("span.soft", `of ${rate(source.limits.requests_per_second)}`,
       source.budget_per_second == null ? "" : `, budget ${rate(source.budget_per_second)}`)),
-    h("dl.facts", null, ...facts.map(([, value, name]) => h("div", { class: name }, h("dt", null, name), h("dd", null, value))),
-      h("div", null, h("dt", { title: "99 of 100 polls were sent no later than this" }, "late p99"), h("dd", null, p99))));
+    h("dl.facts", ...facts.map(([, value, name]) => h("div", { class: name }, h("dt", name), h("dd", value))),
+      h("div", h("dt", { title: "99 of 100 polls were sent no later than this" }, "late p99"), h("dd", p99))));
   node.update = ({ vitals, limits, budget_per_second: budget }, perSecond) => {
     text(asked, perSecond == null ? "…" : rate(perSecond));
     bar.update(perSecond ?? 0, limits.requests_per_second, budget,
@@ -112,7 +110,7 @@ function targets(root, page) {
       }, set: () => {} },
     ],
   });
-  put(root, h("div.bar", null, h("h2", null, "Targets"), count, h("span.grow"), scope.node, box.node), none, grid.node, legend());
+  put(root, h("div.bar", h("h2", "Targets"), count, h("span.grow"), scope.node, box.node), none, grid.node, legend());
 
   function render() {
     const which = scope.value;

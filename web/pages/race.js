@@ -1,14 +1,14 @@
 // A race: countdown, runners with money and prices by minutes to the start, a chart, pools, results.
 
 import { get, path } from "../api.js";
-import { attr, cls, h, keyed, put, text } from "../dom.js";
+import { attr, cls, h, keyed, panel, put, text } from "../dom.js";
 import { bucket, dollars, hour, num, plural, price, second, time } from "../format.js";
 import { clock, live } from "../live.js";
 import { spark, stepChart } from "../parts/chart.js";
-import { feed } from "../parts/feed.js";
+import { told } from "../parts/feed.js";
 import { isOver, isRunning, raceHref, racesOf, targetHref } from "../parts/names.js";
 import { ring } from "../parts/ring.js";
-import { choice, table } from "../parts/table.js";
+import { choice, col, fig, table } from "../parts/table.js";
 import { timeOf } from "../parts/time.js";
 import { status } from "./racing.js";
 import { nothing, watch } from "../watch.js";
@@ -82,7 +82,7 @@ function frame(root, page, source, id) {
   const list = runners(page, choose);
   const chart = chartPanel(page, source);
   const side = sidePanels(page, source, id);
-  put(root, place, head.node, h("section.panel", { "aria-label": "Runners" }, h("div.bar", null, h("h2", null, "Runners"), h("span.soft.hint", null, "Choose a runner for its chart"), h("span.grow"), view.node), bandLegend(), list.node), chart.node, side.node);
+  put(root, place, head.node, h("section.panel", { "aria-label": "Runners" }, h("div.bar", h("h2", "Runners"), h("span.soft.hint", "Choose a runner for its chart"), h("span.grow"), view.node), bandLegend(), list.node), chart.node, side.node);
   return { place, view, runners: list, chart, head: head.update, side: side.update, prev: head.prev, next: head.next, onView: (callback) => (viewed = callback), onRunner: (callback) => (chosen = callback) };
 }
 
@@ -97,7 +97,7 @@ function header(source, id) {
   const prev = h("a.button", { rel: "prev", hidden: true, "aria-keyshortcuts": "ArrowLeft" });
   const next = h("a.button", { rel: "next", hidden: true, "aria-keyshortcuts": "ArrowRight" });
   const protest = h("span.chip", { hidden: true, "data-state": "reconnecting" });
-  const node = h("section.panel.race-head", { "aria-label": "Race" }, h("div.when", null, start, state, protest), h("div.what", null, name, where), h("div.poll", null, h("span.soft", null, "next poll "), poll, h("span.soft", null, " "), phase), h("div.turn", null, prev, next));
+  const node = h("section.panel.race-head", { "aria-label": "Race" }, h("div.when", start, state, protest), h("div.what", name, where), h("div.poll", h("span.soft", "next poll "), poll, h("span.soft", " "), phase), h("div.turn", prev, next));
   const update = ({ race, meeting, target, at }) => {
     const { body } = race;
     const over = isRunning(body);
@@ -140,14 +140,14 @@ function runners(page, choose) {
   const headRow = h("tr");
   const fixed = [["#", "num"], ["Runner", "name"], ["Win", "num"], ["Place", "num"], ["Odds", "spark"], ["Hold %", "num"]];
   fixed.forEach(([words, name]) => headRow.append(h("th", { scope: "col", class: name }, words)));
-  const caption = h("caption.unseen", null, "Runners with prices, and money or prices by minutes to the start");
-  const node = h("div.scroll.sticky.grid", { tabindex: "0", role: "region", "aria-label": "Runners" }, h("table", null, caption, h("thead", null, headRow), body));
+  const caption = h("caption.unseen", "Runners with prices, and money or prices by minutes to the start");
+  const node = h("div.scroll.sticky.grid", { tabindex: "0", role: "region", "aria-label": "Runners" }, h("table", caption, h("thead", headRow), body));
   let moved = false;
 
   const make = (runner) => {
     const line = spark();
     const button = h("button.row.runner", { type: "button", click: () => choose(runner.body.runner_number) }, h("b"), h("small"));
-    const row = h("tr", null, h("td.num"), h("th.name", { scope: "row" }, button), h("td.num"), h("td.num"), h("td.spark", null, line.node), h("td.num"));
+    const row = h("tr", h("td.num"), h("th.name", { scope: "row" }, button), h("td.num"), h("td.num"), h("td.spark", line.node), h("td.num"));
     Object.assign(row, { button, line, times: [] });
     return row;
   };
@@ -215,7 +215,7 @@ function times(row, cells, view, offset) {
 }
 
 function bandLegend() {
-  return h("p.legend.bands", null, h("span", null, "▲ share of new money, ▼ price shortened:"), ...Object.entries(BANDS).map(([words, n]) => h(`span.band.band-${n}`, null, `${words} %`)));
+  return h("p.legend.bands", h("span", "▲ share of new money, ▼ price shortened:"), ...Object.entries(BANDS).map(([words, n]) => h(`span.band.band-${n}`, `${words} %`)));
 }
 
 /** The chart of the chosen runner, others faint behind it. */
@@ -224,7 +224,7 @@ function chartPanel(page, source) {
   const name = h("h2");
   const note = h("p.soft");
   const close = h("button.quiet", { type: "button", click: () => { page.set("runner", null, true); node.hidden = true; } }, "Close");
-  const node = h("section.panel", { "aria-label": "Chart of prices", hidden: true }, h("div.bar", null, name, h("span.legend", null, h("span.key.accent", null, "win"), h("span.key.second", null, "place"), h("span.key.faint", null, "favourites' win")), h("span.grow"), close), win.node, note);
+  const node = h("section.panel", { "aria-label": "Chart of prices", hidden: true }, h("div.bar", name, h("span.legend", h("span.key.accent", "win"), h("span.key.second", "place"), h("span.key.faint", "favourites' win")), h("span.grow"), close), win.node, note);
   let asked = 0;
   async function load(data) {
     const number = page.query.get("runner");
@@ -260,15 +260,14 @@ function chartPanel(page, source) {
 
 function sidePanels(page, source, id) {
   const pools = table({ caption: "Pools", key: (row) => row.key, sticky: false, columns: [
-    { head: "Pool", value: (row) => row.body.product_type }, { head: "Total", unit: "$", cls: "num", value: (row) => num(row.body.total, 0), tell: true }, { head: "Status", value: (row) => row.body.status } ] });
+    col("Pool", (row) => row.body.product_type), { head: "Total", unit: "$", cls: "num", value: (row) => num(row.body.total, 0), tell: true }, col("Status", (row) => row.body.status) ] });
   const placed = table({ caption: "Placings", key: (row) => row.key, sticky: false, columns: [
-    { head: "Place", cls: "num", value: (row) => row.body.position }, { head: "Runner", value: (row) => `${row.body.runner_number} ${row.body.name ?? ""}` }, { head: "Margin", unit: "lengths", cls: "num", value: (row) => (row.body.margin == null ? "–" : num(row.body.margin, 1)) } ] });
+    fig("Place", (row) => row.body.position), col("Runner", (row) => `${row.body.runner_number} ${row.body.name ?? ""}`), { head: "Margin", unit: "lengths", cls: "num", value: (row) => (row.body.margin == null ? "–" : num(row.body.margin, 1)) } ] });
   const paid = table({ caption: "Dividends", key: (row) => row.key, sticky: false, columns: [
-    { head: "Product", value: (row) => row.body.product }, { head: "Runners", value: (row) => runnersOf(row.body.positions) }, { head: "Pays", unit: "$", cls: "num", value: (row) => num(row.body.dividend, 2), tell: true }, { head: "Status", value: (row) => row.body.status } ] });
+    col("Product", (row) => row.body.product), col("Runners", (row) => runnersOf(row.body.positions)), { head: "Pays", unit: "$", cls: "num", value: (row) => num(row.body.dividend, 2), tell: true }, col("Status", (row) => row.body.status) ] });
   const none = h("p.soft");
-  const results = h("section.panel", { "aria-label": "Results" }, h("h2", null, "Results"), none, placed.node, paid.node);
-  const told = h("section.panel.told", { "aria-label": "What was told of this race" }, h("h2", null, "Told"), feed(page, { query: { source, target: `race/${id}` }, most: 20, wants: (event) => event.source === source && event.target === `race/${id}` }).node);
-  const node = h("div.thirds", null, h("section.panel", { "aria-label": "Pools" }, h("h2", null, "Pools"), pools.node), results, told);
+  const results = panel("Results", none, placed.node, paid.node);
+  const node = h("div.thirds", panel("Pools", pools.node), results, told(page, "Told", { source, target: `race/${id}` }));
   const update = (data) => {
     pools.update(data.pools.filter((pool) => !pool.gone));
     const live_ = data.results.filter((row) => !row.gone);

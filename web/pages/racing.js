@@ -1,6 +1,6 @@
 // Racing: the next races, and all meetings with their races, in the order of their starts.
 
-import { h, attr, cls, keyed, put, text } from "../dom.js";
+import { attr, cls, h, keyed, panel, put, text } from "../dom.js";
 import { hour, plural } from "../format.js";
 import { clock, tick } from "../live.js";
 import { family, isOver, isRunning, raceHref, racesOf } from "../parts/names.js";
@@ -25,8 +25,8 @@ export function mount(root, page) {
   const none = h("div", { hidden: true });
   const count = h("span.soft");
   const place = h("div");
-  put(root, place, h("section.panel", { "aria-label": "Next to go" }, h("div.bar", null, h("h2", null, "Next to go"), count, h("span.grow"), country.node, type.node, box.node), next),
-    none, h("section.panel", { "aria-label": "Meetings" }, h("h2", null, "Meetings"), board));
+  put(root, place, h("section.panel", { "aria-label": "Next to go" }, h("div.bar", h("h2", "Next to go"), count, h("span.grow"), country.node, type.node, box.node), next),
+    none, panel("Meetings", board));
 
   const wanted = (race) => {
     const [c, t] = [country.value, type.value];
@@ -88,13 +88,13 @@ export function mount(root, page) {
 }
 
 function unconfigured() {
-  return nothing("No racing source is configured.", "Add this to stakeout.toml and start again: ", h("code", null, '[source.nz] kind = "racing"'), ". Or see it at work with ", h("code", null, "stakeout demo"), ".");
+  return nothing("No racing source is configured.", "Add this to stakeout.toml and start again: ", h("code", '[source.nz] kind = "racing"'), ". Or see it at work with ", h("code", "stakeout demo"), ".");
 }
 
 function card(race) {
   const time = timeOf(race.at, "start");
   time.classList.add("num");
-  const node = h("li", null, h("a.row", { href: raceHref(race.source, race.id) }, time, h("b"), h("span.soft.name"), h("span.soft.more")));
+  const node = h("li", h("a.row", { href: raceHref(race.source, race.id) }, time, h("b"), h("span.soft.name"), h("span.soft.more")));
   node.time = time;
   return node;
 }
@@ -107,7 +107,7 @@ function updateCard(node, race) {
 }
 
 function meetingLine() {
-  return h("div.meeting", null, h("div.who", null, h("b"), h("span.soft")), h("ol.races"));
+  return h("div.meeting", h("div.who", h("b"), h("span.soft")), h("ol.races"));
 }
 
 function updateMeeting(node, { meeting, races }) {
@@ -116,9 +116,9 @@ function updateMeeting(node, { meeting, races }) {
   keyed(node.querySelector("ol"), races, (race) => race.id, (race) => {
     const time = timeOf(race.at, "start");
     time.classList.add("num");
-    const link = h("a.race", { href: raceHref(race.source, race.id) }, h("small", null, `R${race.race_number ?? "?"}`), time, h("span.status"));
+    const link = h("a.race", { href: raceHref(race.source, race.id) }, h("small", `R${race.race_number ?? "?"}`), time, h("span.status"));
     link.race = race.id;
-    const line = h("li", null, link);
+    const line = h("li", link);
     line.time = time;
     return line;
   }, (line, race) => {

@@ -1,7 +1,7 @@
 // Settings: what can be changed while it runs; a value is checked as it is typed and acts at once when it is set.
 
 import { can, change, get, path, Problem } from "../api.js";
-import { attr, cls, h, keyed, put, say, text } from "../dom.js";
+import { attr, cls, h, keyed, panel, put, say, text } from "../dom.js";
 import { plain } from "../format.js";
 import { sourcesOf } from "../parts/names.js";
 import { watch } from "../watch.js";
@@ -29,7 +29,7 @@ const OWN = {
 export function mount(root, page) {
   const place = h("div");
   const list = h("div");
-  put(root, place, h("p.soft.lead", null, "A setting stands over the configuration file until it is taken back. It is checked as you type and acts at once, without a restart."), list, other());
+  put(root, place, h("p.soft.lead", "A setting stands over the configuration file until it is taken back. It is checked as you type and acts at once, without a restart."), list, other());
   const again = watch(page, {
     every: 5_000,
     place,
@@ -38,7 +38,7 @@ export function mount(root, page) {
       return [await sourcesOf(signal, true), await get("/v1/settings", signal), Array.isArray(known) ? known : null];
     },
     show: ([sources, set, known]) => {
-      keyed(list, sources, (source) => source.name, (source) => panel(source, () => again.again()), (node, source) => node.update(source, set, known));
+      keyed(list, sources, (source) => source.name, (source) => sourcePanel(source, () => again.again()), (node, source) => node.update(source, set, known));
     },
   });
 
@@ -46,13 +46,13 @@ export function mount(root, page) {
   function other() {
     const name = h("input", { placeholder: "source.NAME.SETTING", "aria-label": "Name of a setting", size: 34, autocomplete: "off", spellcheck: "false" });
     const line = row("", () => name.value.trim(), () => again.again(), "Value");
-    return h("section.panel", { "aria-label": "Another setting" }, h("h2", null, "Another setting"), h("p.soft", null, "By its whole name, as in ", h("code", null, "stakeout settings set"), "."), h("div.setting", null, name, line.input, line.apply, line.reset, line.says));
+    return panel("Another setting", h("p.soft", "By its whole name, as in ", h("code", "stakeout settings set"), "."), h("div.setting", name, line.input, line.apply, line.reset, line.says));
   }
 }
 
-function panel(source, again) {
+function sourcePanel(source, again) {
   const list = h("div.settings");
-  const node = h("section.panel", { "aria-label": `Settings of ${source.name}` }, h("h2", null, source.name, " ", h("small.soft", null, source.family)), list);
+  const node = h("section.panel", { "aria-label": `Settings of ${source.name}` }, h("h2", source.name, " ", h("small.soft", source.family)), list);
   node.update = ({ name, family, limits }, set, known) => {
     const prefix = `source.${name}.`;
     const described = known?.filter((one) => one.key.startsWith(prefix)).map((one) => [one.key.slice(prefix.length), one.about, one.unit ?? "", () => one.value]);
@@ -60,7 +60,7 @@ function panel(source, again) {
     for (const key of Object.keys(set)) if (key.startsWith(prefix) && !rows.some((one) => one.key === key)) rows.push({ key, short: key.slice(prefix.length), about: "", unit: "", value: set[key], isSet: true });
     keyed(list, rows, (one) => one.key, (one) => {
       const line = row(one.key, () => one.key, again, `${one.short} of ${name}`);
-      const made = h("div.setting", null, h("label", { for: line.input.id }, h("b", null, one.short), h("small.soft", null, one.about)), h("span.num.current"), line.input, line.apply, line.reset, line.says);
+      const made = h("div.setting", h("label", { for: line.input.id }, h("b", one.short), h("small.soft", one.about)), h("span.num.current"), line.input, line.apply, line.reset, line.says);
       made.line = line;
       return made;
     }, (made, one) => {

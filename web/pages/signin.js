@@ -20,7 +20,7 @@ export function mount(root, page) {
     } catch (error) {
       text(says, error.message);
     }
-  } }, h("h2", null, "A token is needed here"), h("p.soft", null, "Make one with ", h("code", null, "stakeout token create"), "."), h("label", { for: "token" }, "Token"), input, h("button", { type: "submit" }, "Sign in"), says);
+  } }, h("h2", "A token is needed here"), h("p.soft", "Make one with ", h("code", "stakeout token create"), "."), h("label", { for: "token" }, "Token"), input, h("button", { type: "submit" }, "Sign in"), says);
   put(root, form);
   input.focus();
 }

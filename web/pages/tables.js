@@ -21,8 +21,8 @@ export function mount(root, page) {
   const fresh = slotList("Just opened", "Nothing opened in the last half hour. Drops appear here within seconds of being seen.");
   const open = slotList("Still open", "No drop is still open.");
   const dateChip = h("button.chip", { type: "button", hidden: true, click: () => { page.set("date", null, true); again.again(); } });
-  put(root, place, h("section.panel", { "aria-label": "Open tables by day and time" }, h("div.bar", null, h("h2", null, "Open tables"), h("span.grow"), sizes.node, follow.node, dateChip, box.node), heat.node),
-    h("div.halves", null, fresh.node, open.node));
+  put(root, place, h("section.panel", { "aria-label": "Open tables by day and time" }, h("div.bar", h("h2", "Open tables"), h("span.grow"), sizes.node, follow.node, dateChip, box.node), heat.node),
+    h("div.halves", fresh.node, open.node));
 
   function render() {
     const date = page.query.get("date");
@@ -58,7 +58,7 @@ export function mount(root, page) {
 }
 
 function unconfigured() {
-  return nothing("No tables source is configured.", "Add this to stakeout.toml and start again: ", h("code", null, '[source.nyc] kind = "tables", market = { box = [40.69, -74.03, 40.77, -73.97], zone = "America/New_York" }'), ". Or see it at work with ", h("code", null, "stakeout demo"), ".");
+  return nothing("No tables source is configured.", "Add this to stakeout.toml and start again: ", h("code", '[source.nyc] kind = "tables", market = { box = [40.69, -74.03, 40.77, -73.97], zone = "America/New_York" }'), ". Or see it at work with ", h("code", "stakeout demo"), ".");
 }
 
 const flat = (days) => days.flatMap((one) => one.venues.flatMap((venue) => venue.slots.map((slot) => ({ date: one.date, venue, slot }))));
@@ -66,7 +66,7 @@ const flat = (days) => days.flatMap((one) => one.venues.flatMap((venue) => venue
 /** Days across, times down; the number is what is open, the shade says the same, a stale bucket says so. */
 function heatPanel(page, changed) {
   const grid = h("table.heat");
-  const none = h("p.soft", null, "No bucket has been scanned yet.");
+  const none = h("p.soft", "No bucket has been scanned yet.");
   const node = h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Open tables by day and time" }, none, grid);
   const update = (buckets, date) => {
     none.hidden = buckets.length > 0;
@@ -74,13 +74,13 @@ function heatPanel(page, changed) {
     const times = [...new Set(buckets.map((bucket) => bucket.time))].sort();
     const most = Math.max(1, ...buckets.map((bucket) => bucket.open_slots ?? 0));
     const rows = [{ key: "head" }, ...times.map((key) => ({ key }))];
-    keyed(grid, rows, (row) => row.key, (row) => h("tr", null, row.key === "head" ? h("td") : h("th", { scope: "row" }, row.key)), (line, row) => {
+    keyed(grid, rows, (row) => row.key, (row) => h("tr", row.key === "head" ? h("td") : h("th", { scope: "row" }, row.key)), (line, row) => {
       const cells = dates.map((one) => ({ date: one, bucket: row.key === "head" ? null : buckets.find((bucket) => bucket.date === one && bucket.time === row.key) }));
       line.box ??= new Map();
       for (const cell of cells) {
         let box = line.box.get(cell.date);
         if (!box) {
-          box = row.key === "head" ? h("th", { scope: "col" }) : h("td", null, h("button", { type: "button", click: () => { page.set("date", page.query.get("date") === cell.date ? null : cell.date, true); changed(); } }));
+          box = row.key === "head" ? h("th", { scope: "col" }) : h("td", h("button", { type: "button", click: () => { page.set("date", page.query.get("date") === cell.date ? null : cell.date, true); changed(); } }));
           line.box.set(cell.date, box);
         }
         line.append(box);
@@ -106,9 +106,9 @@ function paint(button, bucket, most, chosen) {
 
 function slotList(words, emptiness) {
   const list = h("ol.slots");
-  const none = h("p.soft", null, emptiness);
+  const none = h("p.soft", emptiness);
   const count = h("span.soft.num");
-  const node = h("section.panel", { "aria-label": words }, h("div.bar", null, h("h2", null, words), count), none, list);
+  const node = h("section.panel", { "aria-label": words }, h("div.bar", h("h2", words), count), none, list);
   const update = (source, slots, filter) => {
     const shown = slots.filter(({ venue }) => !filter || `${venue.venue_name} ${venue.neighborhood}`.toLowerCase().includes(filter));
     none.hidden = shown.length > 0;
@@ -122,7 +122,7 @@ function slotLine(source, { venue }) {
   const opened = timeOf(null);
   opened.classList.add("num");
   const star = followButton(source, venue.venue_id);
-  const line = h("li", null, star.node, h("a.row", { href: path("/venue", { source, id: venue.venue_id }) }, h("b"), h("span.soft")), h("span.when.num"), h("span.sizes.soft"), h("span.opened", null, "opened ", opened));
+  const line = h("li", star.node, h("a.row", { href: path("/venue", { source, id: venue.venue_id }) }, h("b"), h("span.soft")), h("span.when.num"), h("span.sizes.soft"), h("span.opened", "opened ", opened));
   line.update = ({ date, venue: one, slot }) => {
     text(line.querySelector("b"), one.venue_name ?? one.venue_id);
     text(line.querySelector(".soft"), one.neighborhood ?? "");

@@ -1,13 +1,13 @@
 // A target: why it is due when it is, its polls on their schedule, and how long anything can have gone unseen.
 
 import { can, change, get, path } from "../api.js";
-import { attr, h, put, say, text } from "../dom.js";
+import { attr, h, keyed, panel, put, say, text } from "../dom.js";
 import { full, num, plural, second, span, time, word } from "../format.js";
 import { clock, live, tick } from "../live.js";
-import { feed } from "../parts/feed.js";
+import { told } from "../parts/feed.js";
 import { label, labels, raceHref } from "../parts/names.js";
 import { ring } from "../parts/ring.js";
-import { choice, table } from "../parts/table.js";
+import { choice, col, fig, table } from "../parts/table.js";
 import { timeOf } from "../parts/time.js";
 import { legend, stretch, track } from "../parts/track.js";
 import { nothing, watch } from "../watch.js";
@@ -30,10 +30,10 @@ export function mount(root, page) {
   const polls = pollTable();
   const unseen = adherencePanel();
   put(root, place, why.node,
-    h("section.panel", { "aria-label": "Polls on their schedule" }, h("div.bar", null, h("h2", null, "Polls"), gaps, h("span.grow"), zoom.node), line.node, legend()),
-    h("div.halves", null, h("section.panel", { "aria-label": "Notable polls" }, h("h2", null, "Notable polls ", h("small.soft", null, "changed, late, missed or failed")), polls.none, polls.node),
-      h("section.panel", { "aria-label": "Adherence" }, h("h2", null, "Was it polled when it was due?"), unseen.node)),
-    h("section.panel.told", { "aria-label": "Told of this target" }, h("h2", null, "Told"), feed(page, { query: { source, target: key }, most: 20, wants: (event) => event.source === source && event.target === key }).node));
+    h("section.panel", { "aria-label": "Polls on their schedule" }, h("div.bar", h("h2", "Polls"), gaps, h("span.grow"), zoom.node), line.node, legend()),
+    h("div.halves", h("section.panel", { "aria-label": "Notable polls" }, h("h2", "Notable polls ", h("small.soft", "changed, late, missed or failed")), polls.none, polls.node),
+      panel("Was it polled when it was due?", unseen.node)),
+    told(page, "Told", { source, target: key }));
 
   const draw = (now) => {
     if (!data) return;
@@ -46,12 +46,13 @@ export function mount(root, page) {
     place,
     load: async (signal) => {
       const from = new Date(clock.now() - WINDOWS[zoom.value] * 60_000).toISOString();
-      const [target, notable, adherence, runs] = await Promise.all([
+      const [target, notable, adherence, why, runs] = await Promise.all([
         get(path(...base), signal), get(path(...base, "polls", { limit: 300 }), signal), get(path("/v1/adherence", source, key, { from }), signal),
+        can("/v1/targets/{source}/{key}/why").then((known) => known && get(path(...base, "why"), signal)),
         can("/v1/targets/{source}/{key}/runs").then((known) => known && get(path(...base, "runs", { from }), signal)),
         labels(signal),
       ]);
-      return { target, polls: notable, adherence, runs: runs ? (runs.items ?? runs) : null };
+      return { target, polls: notable, adherence, silence: why?.events ?? [], runs: runs ? (runs.items ?? runs) : null };
     },
     show: (answer) => {
       const told = answer.runs ?? [];
@@ -88,6 +89,7 @@ function whyPanel(source, key) {
   const next = ring();
   const reason = h("p.reason");
   const facts = h("dl.facts");
+  const silence = h("ul.reason", { "aria-label": "Why something was told, or nothing" });
   const error = h("p.state.failed", { hidden: true });
   const done = h("span.soft", { role: "status" });
   const race = key.startsWith("race/") ? h("a.button", { href: raceHref(source, key.slice(5)) }, "The race") : null;
@@ -103,10 +105,11 @@ function whyPanel(source, key) {
   } }, words);
   let on = true;
   const power = act("switch", "Switch off", "It stays off until it is switched on again");
-  const node = h("section.panel", { "aria-label": "Why" }, h("div.bar", null, h("h2", null, "Why"), h("span.soft", null, "next poll "), next, h("span.grow"), race,
+  const node = h("section.panel", { "aria-label": "Why" }, h("div.bar", h("h2", "Why"), h("span.soft", "next poll "), next, h("span.grow"), race,
     act("poll", "Poll now", "At once, and then as planned"), act("replan", "Plan anew", "Computes the due time again"), act("rebaseline", "New baseline", "Takes the next complete answer as it is, without telling anybody"), power, done),
-  reason, error, facts);
-  const update = ({ target }) => {
+  reason, error, silence, facts);
+  const update = ({ target, silence: words }) => {
+    keyed(silence, words, (one) => one, (one) => h("li", `${one[0].toUpperCase()}${said(one.slice(1))}.`));
     on = target.enabled;
     text(power, on ? "Switch off" : "Switch on");
     next.set(time(target.due), target.interval_ms);
@@ -115,7 +118,7 @@ function whyPanel(source, key) {
     text(error, `${plural(target.failures_in_a_row, "failed poll")} in a row: ${target.last_error ?? ""}`);
     const pairs = [["target", `${source}/${key}`], ["role", target.role], ["priority", target.priority], ["polls", num(target.polls)], ["records", num(target.records)], ["last poll", target.last_outcome ?? "none yet"],
       ["polled", timeOf(time(target.last_polled))], ["changed", timeOf(time(target.last_changed))], ["starts", target.start ? full(time(target.start)) : "–"], ["held by", target.owner ?? "nobody"]];
-    put(facts, ...pairs.map(([name, value]) => h("div", null, h("dt", null, name), h("dd.num", null, value))));
+    put(facts, ...pairs.map(([name, value]) => h("div", h("dt", name), h("dd.num", value))));
   };
   return { node, update };
 }
@@ -126,11 +129,11 @@ function pollTable() {
     caption: "Notable polls, the newest first", key: (poll) => poll.poll_no,
     state: (poll) => (poll.outcome === "failed" ? "failing" : ""),
     columns: [
-      { head: "Sent", cls: "num", value: (poll) => second(time(poll.sent)) }, { head: "Phase", value: (poll) => poll.phase },
-      { head: "Ended", value: (poll) => `${{ changed: "●", failed: "✕", baseline: "○", partial: "◐", doubted: "?", stale: "◌" }[poll.outcome] ?? "–"} ${poll.outcome}` },
+      fig("Sent", (poll) => second(time(poll.sent))), col("Phase", (poll) => poll.phase),
+      col("Ended", (poll) => `${{ changed: "●", failed: "✕", baseline: "○", partial: "◐", doubted: "?", stale: "◌" }[poll.outcome] ?? "–"} ${poll.outcome}`),
       { head: "Late", unit: "ms", cls: "num", value: (poll) => num(poll.lateness_ms, poll.lateness_ms < 10 ? 1 : 0) },
-      { head: "Why", value: (poll) => [poll.late && `late: ${word(poll.late)}`, poll.missed && `${poll.missed} missed: ${word(poll.missed_cause)}`, poll.error_class && word(poll.error_class), poll.detail].filter(Boolean).join("; ") },
-      { head: "Changes", cls: "num", value: (poll) => num(poll.changes) }, { head: "Events", cls: "num", value: (poll) => num(poll.events) },
+      col("Why", (poll) => [poll.late && `late: ${word(poll.late)}`, poll.missed && `${poll.missed} missed: ${word(poll.missed_cause)}`, poll.error_class && word(poll.error_class), poll.detail].filter(Boolean).join("; ")),
+      fig("Changes", (poll) => num(poll.changes)), fig("Events", (poll) => num(poll.events)),
       { head: "Took", unit: "ms", cls: "num", value: (poll) => num(time(poll.ended) - time(poll.sent)) },
     ],
   });
@@ -149,14 +152,14 @@ export function adherencePanel() {
   const grid = table({
     caption: "By phase", key: (phase) => phase.phase, sticky: false,
     columns: [
-      { head: "Phase", value: (phase) => phase.phase }, { head: "Polls", cls: "num", value: (phase) => num(phase.polls) },
-      { head: "Late", cls: "num", value: (phase) => (phase.late ? `▲ ${num(phase.late)}` : "0") }, { head: "Missed", cls: "num", value: (phase) => (phase.missed ? `✕ ${num(phase.missed)}` : "0") },
+      col("Phase", (phase) => phase.phase), fig("Polls", (phase) => num(phase.polls)),
+      fig("Late", (phase) => (phase.late ? `▲ ${num(phase.late)}` : "0")), fig("Missed", (phase) => (phase.missed ? `✕ ${num(phase.missed)}` : "0")),
       { head: "p50", cls: "num", title: "Half of the polls were sent no later after they were due", value: (phase) => atMost(phase.lateness_ms_p50) },
       { head: "p99", cls: "num", title: "99 of 100 polls were sent no later after they were due", value: (phase) => atMost(phase.lateness_ms_p99) },
       { head: "Unseen at most", cls: "num", title: "The longest that anything can have gone unseen", value: (phase) => span(phase.unseen_ms) },
     ],
   });
-  const node = h("div", null, says, grid.node);
+  const node = h("div", says, grid.node);
   return { node, update: (found) => {
     const words = found.worst.reduce((text_, { key }) => text_.replace(key, label(found.source, key)), found.says);
     text(says, `${words[0].toUpperCase()}${words.slice(1)}.`);

@@ -1,10 +1,10 @@
 // A venue: what is open there, and when it opened before.
 
 import { get, path } from "../api.js";
-import { h, put, text } from "../dom.js";
+import { h, panel, put, text } from "../dom.js";
 import { day, full, num, span, time } from "../format.js";
 import { columns } from "../parts/chart.js";
-import { table } from "../parts/table.js";
+import { col, fig, table } from "../parts/table.js";
 import { timeOf } from "../parts/time.js";
 import { followButton } from "./tables.js";
 import { nothing, watch } from "../watch.js";
@@ -18,17 +18,17 @@ export function mount(root, page) {
   const star = followButton(source, id);
   const about = h("span.soft");
   const hours = columns(page, { words: "Drops by hour of the day" });
-  const none = h("p.soft", null, "Nothing is open there now. Follow it to be told when something opens.");
-  const never = h("p.soft", null, "Nothing has opened there since it is watched.");
+  const none = h("p.soft", "Nothing is open there now. Follow it to be told when something opens.");
+  const never = h("p.soft", "Nothing has opened there since it is watched.");
   const sizes = (row) => (row.party_sizes ?? []).join(", ");
   const open = table({ caption: "Open now", key: (row) => row.slot_id, sticky: false, columns: [
-    { head: "Table", value: (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}` }, { head: "For", cls: "num", value: sizes }, { head: "Opened", cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(row.opened_at), "age") } ] });
+    col("Table", (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}`), { head: "For", cls: "num", value: sizes }, { head: "Opened", cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(row.opened_at), "age") } ] });
   const drops = table({ caption: "When something opened before", key: (row) => row.seq, columns: [
-    { head: "Opened", cls: "num", value: (row) => full(time(row.opened_at)) }, { head: "Table", value: (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}` }, { head: "For", cls: "num", value: sizes },
-    { head: "Was open", cls: "num", value: (row) => (row.closed_at ? span(time(row.closed_at) - time(row.opened_at)) : "still is") } ] });
+    fig("Opened", (row) => full(time(row.opened_at))), col("Table", (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}`), { head: "For", cls: "num", value: sizes },
+    fig("Was open", (row) => (row.closed_at ? span(time(row.closed_at) - time(row.opened_at)) : "still is")) ] });
   const place = h("div");
-  put(root, place, h("div.bar", null, star.node, about), h("div.halves", null, h("section.panel", { "aria-label": "Open now" }, h("h2", null, "Open now"), none, open.node), h("section.panel", { "aria-label": "When it opens" }, h("h2", null, "Drops by hour of the day"), hours.node)),
-    h("section.panel", { "aria-label": "History" }, h("h2", null, "History"), never, drops.node));
+  put(root, place, h("div.bar", star.node, about), h("div.halves", panel("Open now", none, open.node), panel("Drops by hour of the day", hours.node)),
+    panel("History", never, drops.node));
   watch(page, {
     every: 10_000,
     place,

@@ -42,8 +42,8 @@ export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, i
   function show() {
     const shown = data.lines.filter((line) => !line.soft).map((line) => [line, valueAt(line.points, at)]).filter(([, point]) => point?.value != null);
     tip.hidden = !shown.length;
-    put(tip, h("div.soft", null, second(at)), ...shown.map(([line, point]) =>
-      h("div", null, `${line.name} `, h("b.num", null, format(point.value)), point.gap ? " (moves before it are lost)" : "")));
+    put(tip, h("div.soft", second(at)), ...shown.map(([line, point]) =>
+      h("div", `${line.name} `, h("b.num", format(point.value)), point.gap ? " (moves before it are lost)" : "")));
     const x = LEFT + ((at - data.from) / (data.to - data.from)) * (node.clientWidth - LEFT - 8);
     tip.style.left = `${x > node.clientWidth / 2 ? x - tip.offsetWidth - 10 : x + 10}px`;
   }

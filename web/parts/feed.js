@@ -1,7 +1,7 @@
 // What was told, one line each, the newest first.
 
 import { get, path } from "../api.js";
-import { h, keyed, tint } from "../dom.js";
+import { h, keyed, panel, tint } from "../dom.js";
 import { plain, time } from "../format.js";
 import { live } from "../live.js";
 import { label, targetHref } from "./names.js";
@@ -35,7 +35,7 @@ function line(event) {
   const [, shape, tone] = SHAPES.find(([pattern]) => pattern.test(event.type)) ?? [null, "·", "soft"];
   const where = label(event.source, event.target);
   return h("li", { "data-seq": event.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(event.at), "age"),
-    h("span.type", null, event.type.replace(/^[a-z]+\./, "")), h("b", null, who), h("span.what", null, what),
+    h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what", what),
     who === where ? null : h("a.where", { href: targetHref(event.source, event.target) }, where));
 }
 
@@ -46,7 +46,7 @@ export function feed(page, { wants = () => true, query = {}, most = 40, label: n
   const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": name });
   const more = h("button.quiet", { type: "button", hidden: true, click: () => older() }, "Older");
   const none = h("p.soft", { hidden: true }, "Nothing has been told yet. Events appear here as they happen.");
-  const node = h("div", null, none, list, more);
+  const node = h("div", none, list, more);
   let shown = [];
   let next = null;
   let limit = most;
@@ -98,4 +98,12 @@ export function feed(page, { wants = () => true, query = {}, most = 40, label: n
   page.end(live.on("back", () => quietly(load())));
   quietly(load());
   return { node };
+}
+
+/** The same in a panel of its own; of one target when it is named. */
+export function told(page, name, { source, target, ...options } = {}) {
+  const mine = target && { query: { source, target }, most: 20, wants: (event) => event.source === source && event.target === target };
+  const node = panel(name, feed(page, { ...options, ...mine }).node);
+  node.classList.add("told");
+  return node;
 }

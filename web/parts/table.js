@@ -9,8 +9,8 @@ import { attr, cls, h, keyed, text } from "../dom.js";
 export function table({ caption, columns, key, href, state, sticky = true }) {
   const body = h("tbody");
   const head = (column) =>
-    h("th", { scope: "col", class: column.cls, title: column.title }, column.head, column.unit ? h("small", null, ` ${column.unit}`) : null);
-  const grid = h("table", null, h("caption.unseen", null, caption), h("thead", null, h("tr", null, ...columns.map(head))), body);
+    h("th", { scope: "col", class: column.cls, title: column.title }, column.head, column.unit ? h("small", ` ${column.unit}`) : null);
+  const grid = h("table", h("caption.unseen", caption), h("thead", h("tr", ...columns.map(head))), body);
   const node = h(`div.scroll${sticky ? ".sticky" : ""}`, { tabindex: "0", role: "region", "aria-label": caption }, grid);
 
   const make = (row) => {
@@ -37,6 +37,10 @@ export function table({ caption, columns, key, href, state, sticky = true }) {
   };
   return { node, update: (rows) => keyed(body, rows, key, make, update) };
 }
+
+/** A column of words, and one of figures. */
+export const col = (head, value, more) => ({ head, value, ...more });
+export const fig = (head, value, more) => ({ head, value, cls: "num", ...more });
 
 /** A choice among few, kept in the address. */
 export function choice(page, name, options, fallback, label, changed) {

@@ -31,7 +31,7 @@ export function track(page, tall = false) {
       const near = hits.reduce((best, hit) => (Math.abs(hit.x - x) < Math.abs((best?.x ?? 1e9) - x) ? hit : best), null);
       tip.hidden = !near || Math.abs(near.x - x) > 8;
       if (tip.hidden) return;
-      put(tip, ...near.lines.map((line) => h("div", null, line)));
+      put(tip, ...near.lines.map((line) => h("div", line)));
       tip.style.left = `${Math.min(near.x + 8, node.clientWidth - 190)}px`;
     },
     mouseleave: () => (tip.hidden = true),
@@ -177,9 +177,9 @@ export function legend() {
   const sample = (shape, words, changed) => {
     const node = canvas("mark", (context, width, height) => paint(context, width / 2, height / 2 + 1, 5, { shape, changed }));
     node.setAttribute("aria-hidden", "true");
-    return h("span", null, node, words);
+    return h("span", node, words);
   };
-  return h("p.legend", null, sample("bar", "on time"), sample("triangle", "late"), sample("cross", "missed"), sample("diamond", "failed"),
+  return h("p.legend", sample("bar", "on time"), sample("triangle", "late"), sample("cross", "missed"), sample("diamond", "failed"),
     sample("bar", "something changed", true));
 }
 

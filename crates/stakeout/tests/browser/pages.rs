@@ -30,6 +30,11 @@ const FAULTS: &str = r#"(() => {
     return faults;
 })()"#;
 
+/// What a browser has loaded of the dashboard's own files, as served: the modules of all pages come with the first one.
+const LOADED: &str = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
+    .filter(({ name }) => !/\\/(v1|metrics)/.test(new URL(name).pathname)).reduce((sum, entry) => sum + entry.encodedBodySize, 0)";
+const LOADED_MAX: f64 = 150_000.0;
+
 async fn no_faults(stage: &Stage, page: &str) {
     let faults = stage.browser.value(FAULTS).await;
     assert_eq!(faults, Json::Array(vec![]), "{page}");
@@ -41,6 +46,9 @@ async fn each_page_opens_and_every_control_has_a_name() {
     let browser = &stage.browser;
     stage.open("/").await;
     browser.until("a race has been polled", "document.querySelectorAll('main tbody tr').length > 5").await;
+    let loaded = browser.value(LOADED).await.as_f64().unwrap_or_default();
+    assert!(loaded > 10_000.0 && loaded < LOADED_MAX, "{loaded} bytes were loaded");
+    println!("{loaded} bytes were loaded");
     let race = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).then(({ race }) => race.key)";
     let race = browser.text(race).await;
     let deep =
