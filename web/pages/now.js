@@ -88,7 +88,7 @@ function targets(root, page) {
   const lines = new Map();
   const none = h("div", { hidden: true });
   const grid = table({
-    caption: "Targets by their start, then by name",
+    caption: "Targets: what has the focus, by start, by name",
     key: (row) => row.id,
     href: (row) => targetHref(row.source, row.key),
     state: (row) => `${row.last_outcome === "failed" ? "failing" : ""}${row.enabled ? "" : " off"}`,
@@ -142,8 +142,9 @@ function targets(root, page) {
           running: row.phase === "after" || row.phase === "over" || (race ? isOver(race) : false) };
       });
       // By start: a board does not jump about with every poll.
-      const order = (row) => row.at ?? -Infinity;
-      rows.sort((a, b) => order(a) - order(b) || a.label.localeCompare(b.label));
+      const order = (row) => (row.phase === "focus" ? -Infinity : (row.at ?? Infinity));
+      const either = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+      rows.sort((a, b) => either(order(a), order(b)) || a.label.localeCompare(b.label, undefined, { numeric: true }));
       render();
     },
     on: () => !live.polls,
