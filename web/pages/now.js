@@ -97,7 +97,7 @@ function targets(root, page) {
       { head: "Start", cls: "num", make: () => timeOf(null, "start"), set: (node, row) => node.set(row.at, row.at == null ? "none" : "start", row.running) },
       { head: "Phase", make: () => h("span"), set: (node, row) => { text(node, row.phase, "quiet"); attr(node, "title", row.reason); } },
       { head: "Next poll", cls: "num", make: ring, set: (node, row) => node.set(row.dueAt, row.interval_ms) },
-      { head: "Late p99", cls: "num", title: "99 of 100 polls of the stretch that goes on were sent no later after they were due", value: (row) => (row.run?.lateness_ms_p99 == null ? "–" : `≤ ${span(row.run.lateness_ms_p99)}`) },
+      { head: "Late p99", cls: "num minor", title: "99 of 100 polls of the stretch that goes on were sent no later after they were due", value: (row) => (row.run?.lateness_ms_p99 == null ? "–" : `≤ ${span(row.run.lateness_ms_p99)}`) },
       { head: "Last change", cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(row.last_changed), "age") },
       { head: "Last poll", make: () => h("span.outcome"), set: (node, row) => {
         text(node, row.last_error ? `✕ ${row.last_error}` : outcome(row));
