@@ -1,6 +1,6 @@
 // FPV: the race that is flown, the ones before and after, who leads, and when you fly. A wall mode for the field.
 
-import { can, get, path } from "../api.js";
+import { all, get, path } from "../api.js";
 import { attr, cls, h, keyed, panel, put, text } from "../dom.js";
 import { lap, num, plural } from "../format.js";
 import { clock, tick } from "../live.js";
@@ -50,7 +50,7 @@ export function mount(root, page) {
     load: async (signal) => {
       const sources = await family("fpv", signal);
       const name = page.query.get("source") ?? sources[0]?.name;
-      return name && (await can("/v1/fpv/{source}/board")) ? get(path("/v1/fpv", name, "board"), signal) : null;
+      return name ? load(name, signal) : null;
     },
     show: (answer) => {
       if (!answer) return put(root, unconfigured());
@@ -64,6 +64,45 @@ export function mount(root, page) {
   });
   page.end(tick((now) => board && current.beat(board.current?.elapsed_seconds == null ? null : board.current.elapsed_seconds + (now - learnt) / 1000)));
 }
+
+const SLOW_MS = 5_000;
+let known = { at: -SLOW_MS };
+
+/** Races, pilots and channels change seldom; asked for again now and then, and when another race is current. */
+async function day(source, current, signal) {
+  if (known.source === source && known.current === current && performance.now() - known.at < SLOW_MS) return known;
+  const records = (kind) => all(path("/v1/records", source, { kind: `fpv_${kind}`, limit: 1000 }), signal, 5_000);
+  const [races, pilots, channels] = await Promise.all(["races", "pilots", "channels"].map(records));
+  const by = (list) => new Map(list.map((record) => [record.key, record.body]));
+  known = { source, current, at: performance.now(), races, pilots: by(pilots), channels: by(channels) };
+  return known;
+}
+
+/** Everything the page shows: what overlays show, the whole leaderboard, the laps that are flown, the races to come. */
+async function load(source, signal) {
+  let board;
+  try {
+    board = await get(path("/v1/fpv", source, "overlay"), signal);
+  } catch (error) {
+    if (error.status === 404) return { event: null, pilots: [], leaderboard: [] };
+    throw error;
+  }
+  const current = board.current?.race_id;
+  const [leaderboard, { races, pilots, channels }] = await Promise.all([get(path("/v1/fpv", source, "leaderboard"), signal), day(source, current, signal)]);
+  const record = races.find((race) => race.key === current || race.body.race_id === current);
+  const laps = record ? await all(path("/v1/records", source, { kind: "fpv_laps", parent: record.fingerprint, limit: 1000 }), signal) : [];
+  const flown = laps.map(({ body }) => body).filter((lap_) => lap_.valid && lap_.lap_number > 0).sort((a, b) => a.lap_number - b.lap_number);
+  for (const pilot of board.current?.pilots ?? []) pilot.lap_seconds = flown.filter((one) => one.pilot === pilot.pilot).map((one) => one.length_seconds);
+  if (board.current) board.current.target_laps = record?.body.target_laps;
+  const seat = ({ pilot, channel }) => ({ pilot, name: named(pilots, pilot)?.name, colour: named(channels, channel)?.colour });
+  const later = races.map(({ body }) => body).filter((race) => race.race_order > (board.current?.order ?? 0) && !race.end && race.valid !== false);
+  later.sort((a, b) => a.race_order - b.race_order);
+  const upcoming = later.slice(0, 8).map((race) => ({ race_id: race.race_id, order: race.race_order, number: race.race_number, pilots: (race.pilots ?? []).filter((one) => one?.pilot).map(seat) }));
+  return { ...board, leaderboard, upcoming };
+}
+
+/** Keys may carry the event before the id. */
+const named = (map, id) => map.get(id) ?? [...map.values()].find((one) => one.pilot_id === id || one.channel_id === id);
 
 function unconfigured() {
   return nothing("No FPV source is configured.", "Add this to stakeout.toml and start again: ", h("code", '[source.track] kind = "fpv", url = "http://trackside.local:8080"'), ". Or see it at work with ", h("code", "stakeout demo"), ".");

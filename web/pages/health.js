@@ -19,7 +19,7 @@ const WINDOWS = { "1h": 60, "6h": 360, "24h": 1440 };
 export function mount(root, page) {
   const place = h("div");
   const store = h("section.panel", { "aria-label": "The process and its store" });
-  const sources = h("div");
+  const sources = h("div.stack");
   const zoom = choice(page, "window", () => Object.keys(WINDOWS).map((name) => [name, name]), "24h", "Which window", () => again.again());
   const errors = errorPanel();
   put(root, place, store, h("div.bar", h("span.grow"), h("span.soft", "adherence of the last "), zoom.node), sources, errors.node);

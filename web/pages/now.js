@@ -88,7 +88,7 @@ function targets(root, page) {
   const lines = new Map();
   const none = h("div", { hidden: true });
   const grid = table({
-    caption: "Targets by their start, then by name",
+    caption: "Targets: what has the focus, by start, by name",
     key: (row) => row.id,
     href: (row) => targetHref(row.source, row.key),
     state: (row) => `${row.last_outcome === "failed" ? "failing" : ""}${row.enabled ? "" : " off"}`,
@@ -97,7 +97,7 @@ function targets(root, page) {
       { head: "Start", cls: "num", make: () => timeOf(null, "start"), set: (node, row) => node.set(row.at, row.at == null ? "none" : "start", row.running) },
       { head: "Phase", make: () => h("span"), set: (node, row) => { text(node, row.phase, "quiet"); attr(node, "title", row.reason); } },
       { head: "Next poll", cls: "num", make: ring, set: (node, row) => node.set(row.dueAt, row.interval_ms) },
-      { head: "Late p99", cls: "num", title: "99 of 100 polls of the stretch that goes on were sent no later after they were due", value: (row) => (row.run?.lateness_ms_p99 == null ? "–" : `≤ ${span(row.run.lateness_ms_p99)}`) },
+      { head: "Late p99", cls: "num minor", title: "99 of 100 polls of the stretch that goes on were sent no later after they were due", value: (row) => (row.run?.lateness_ms_p99 == null ? "–" : `≤ ${span(row.run.lateness_ms_p99)}`) },
       { head: "Last change", cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(row.last_changed), "age") },
       { head: "Last poll", make: () => h("span.outcome"), set: (node, row) => {
         text(node, row.last_error ? `✕ ${row.last_error}` : outcome(row));
@@ -142,8 +142,9 @@ function targets(root, page) {
           running: row.phase === "after" || row.phase === "over" || (race ? isOver(race) : false) };
       });
       // By start: a board does not jump about with every poll.
-      const order = (row) => row.at ?? -Infinity;
-      rows.sort((a, b) => order(a) - order(b) || a.label.localeCompare(b.label));
+      const order = (row) => (row.phase === "focus" ? -Infinity : (row.at ?? Infinity));
+      const either = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
+      rows.sort((a, b) => either(order(a), order(b)) || a.label.localeCompare(b.label, undefined, { numeric: true }));
       render();
     },
     on: () => !live.polls,

@@ -10,7 +10,7 @@ export const title = "Settings";
 
 /** Settings that every source has, and where their present value is found. */
 const COMMON = [
-  ["requests_per_second", "Requests per second over all targets", "1/s", (limits) => limits.requests_per_second],
+  ["requests_per_second", "Requests per second over all targets", "per s", (limits) => limits.requests_per_second],
   ["burst", "Requests at once before the rate binds", "", (limits) => limits.burst],
   ["concurrency", "Polls in flight at once", "", (limits) => limits.concurrency],
   ["min_gap_ms", "Least time between two requests", "ms", (limits) => limits.min_gap_ms],
@@ -28,7 +28,7 @@ const OWN = {
 
 export function mount(root, page) {
   const place = h("div");
-  const list = h("div");
+  const list = h("div.stack");
   put(root, place, h("p.soft.lead", "A setting stands over the configuration file until it is taken back. It is checked as you type and acts at once, without a restart."), list, other());
   const again = watch(page, {
     every: 5_000,
@@ -64,7 +64,7 @@ function sourcePanel(source, again) {
       made.line = line;
       return made;
     }, (made, one) => {
-      text(made.querySelector(".current"), `${one.value === undefined ? "from the file" : plain(one.value)}${one.unit && one.value !== undefined ? ` ${one.unit}` : ""}`, true);
+      text(made.querySelector(".current"), `${one.value === undefined ? "as configured" : plain(one.value)}${one.unit && one.value !== undefined ? ` ${one.unit}` : ""}`, true);
       made.line.reset.hidden = !one.isSet;
       cls(made, `setting${one.isSet ? " set" : ""}`);
     });

@@ -1,6 +1,6 @@
 // Tables: which evenings have tables, what just opened, what is still open.
 
-import { can, change, get, path } from "../api.js";
+import { all, get, path } from "../api.js";
 import { attr, cls, h, keyed, put, text } from "../dom.js";
 import { day, num, plural, span, time } from "../format.js";
 import { clock } from "../live.js";
@@ -21,7 +21,7 @@ export function mount(root, page) {
   const fresh = slotList("Just opened", "Nothing opened in the last half hour. Drops appear here within seconds of being seen.");
   const open = slotList("Still open", "No drop is still open.");
   const dateChip = h("button.chip", { type: "button", hidden: true, click: () => { page.set("date", null, true); again.again(); } });
-  put(root, place, h("section.panel", { "aria-label": "Open tables by day and time" }, h("div.bar", h("h2", "Open tables"), h("span.grow"), sizes.node, follow.node, dateChip, box.node), heat.node),
+  put(root, place, h("section.panel", { "aria-label": "Drops still open by day and time" }, h("div.bar", h("h2", "Drops still open"), h("span.grow"), sizes.node, follow.node, dateChip, box.node), heat.node),
     h("div.halves", fresh.node, open.node));
 
   function render() {
@@ -39,13 +39,20 @@ export function mount(root, page) {
     load: async (signal) => {
       const sources = await family("tables", signal);
       const source = page.query.get("source") ?? sources[0]?.name;
-      if (!source || !(await can("/v1/tables/{source}/just-opened"))) return null;
-      const party = page.query.get("party");
-      const filter = { date: page.query.get("date"), party_size: party, followed: page.query.get("venues") === "followed" ? "true" : null };
-      const [buckets, just, still] = await Promise.all([
-        get(path("/v1/tables", source, "buckets"), signal), get(path("/v1/tables", source, "just-opened", { within_ms: 1_800_000, ...filter }), signal), get(path("/v1/tables", source, "still-open", filter), signal),
-      ]);
-      return { source, buckets, fresh: just.days, open: still.days };
+      if (!source) return null;
+      const mine = page.query.get("venues") === "followed" ? [...followed(source), "nobody"].join() : null;
+      const filter = { date: page.query.get("date"), party_size: page.query.get("party"), follow: mine };
+      const ask = (what, query) => get(path("/v1/tables", source, what, query), signal);
+      const [buckets, targets, fresh, open, every] = await Promise.all([ask("buckets"), all(path("/v1/targets", { source, role: "bucket", limit: 1000 }), signal), ask("just-opened", filter), ask("still-open", filter), ask("still-open")]);
+      const counts = new Map();
+      for (const { slot } of flat(every)) counts.set(slot.bucket_id, (counts.get(slot.bucket_id) ?? 0) + 1);
+      const intervals = new Map(targets.map((target) => [target.key, target.interval_ms]));
+      // The day and the time are the end of a bucket's name; a market may stand before them.
+      const placed = buckets.map((bucket) => {
+        const [date, time_] = bucket.bucket_id.match(/\d{4}-\d\d-\d\d_\d\d:\d\d$/)?.[0].split("_") ?? [];
+        return { ...bucket, date, time: time_, drops: counts.get(bucket.bucket_id) ?? 0, interval_ms: intervals.get(bucket.bucket_id) };
+      });
+      return { source, buckets: placed.filter((bucket) => bucket.date), fresh, open };
     },
     show: (found) => {
       if (!found) return put(root, unconfigured());
@@ -63,16 +70,16 @@ function unconfigured() {
 
 const flat = (days) => days.flatMap((one) => one.venues.flatMap((venue) => venue.slots.map((slot) => ({ date: one.date, venue, slot }))));
 
-/** Days across, times down; the number is what is open, the shade says the same, a stale bucket says so. */
+/** Days across, times down; the number is of drops that are still open, the shade says the same, a stale bucket says so. */
 function heatPanel(page, changed) {
   const grid = h("table.heat");
   const none = h("p.soft", "No bucket has been scanned yet.");
-  const node = h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Open tables by day and time" }, none, grid);
+  const node = h("div.scroll", { tabindex: "0", role: "region", "aria-label": "Drops still open by day and time" }, none, grid);
   const update = (buckets, date) => {
     none.hidden = buckets.length > 0;
     const dates = [...new Set(buckets.map((bucket) => bucket.date))].sort();
     const times = [...new Set(buckets.map((bucket) => bucket.time))].sort();
-    const most = Math.max(1, ...buckets.map((bucket) => bucket.open_slots ?? 0));
+    const most = Math.max(1, ...buckets.map((bucket) => bucket.drops));
     const rows = [{ key: "head" }, ...times.map((key) => ({ key }))];
     keyed(grid, rows, (row) => row.key, (row) => h("tr", row.key === "head" ? h("td") : h("th", { scope: "row" }, row.key)), (line, row) => {
       const cells = dates.map((one) => ({ date: one, bucket: row.key === "head" ? null : buckets.find((bucket) => bucket.date === one && bucket.time === row.key) }));
@@ -94,14 +101,14 @@ function heatPanel(page, changed) {
 }
 
 function paint(button, bucket, most, chosen) {
-  const open = bucket?.open_slots;
+  const open = bucket?.drops;
   text(button, bucket ? (bucket.stale ? `◌ ${num(open)}` : num(open)) : "–", "quiet");
   const level = bucket && open ? Math.max(1, Math.ceil((open / most) * 5)) : 0;
   cls(button, `num heat-${level}${bucket?.stale ? " stale" : ""}`);
   attr(button, "aria-pressed", String(chosen));
   const scanned = bucket?.last_scan ? `scanned ${span(clock.now() - time(bucket.last_scan))} ago` : "not scanned yet";
-  attr(button, "title", bucket ? `${plural(open ?? 0, "open slot")} at ${plural(bucket.venues_open ?? 0, "venue")}, ${plural(bucket.drops_24h ?? 0, "drop")} in a day; ${scanned}${bucket.stale ? ", too long ago to be trusted" : ""}; every ${span(bucket.interval_ms)}` : "not watched");
-  attr(button, "aria-label", bucket ? `${bucket.date} ${bucket.time}: ${plural(open ?? 0, "open slot")}${bucket.stale ? ", stale" : ""}` : "not watched");
+  attr(button, "title", bucket ? `${plural(open, "drop")} still open; ${scanned}${bucket.stale ? ", too long ago to be trusted" : ""}; every ${span(bucket.interval_ms)}` : "not watched");
+  attr(button, "aria-label", bucket ? `${bucket.date} ${bucket.time}: ${plural(open, "drop")} still open${bucket.stale ? ", stale" : ""}` : "not watched");
 }
 
 function slotList(words, emptiness) {
@@ -130,28 +137,38 @@ function slotLine(source, { venue }) {
     text(line.querySelector(".sizes"), slot.party_sizes?.length ? `for ${slot.party_sizes.join(", ")}` : "");
     opened.set(time(slot.opened_at), "age");
     attr(opened, "title", `first seen ${slot.first_seen}, last seen ${slot.last_seen ?? "?"}; ${slot.evidence === "empty_prev" ? "the bucket was empty before" : "the venue had nothing before"}`);
-    star.update(one.followed);
+    star.update();
   };
   return line;
 }
 
+/** The venues that are followed here: kept by this browser. */
+export function followed(source) {
+  try {
+    return new Set(JSON.parse(localStorage.getItem(`follow/${source}`) ?? "[]"));
+  } catch {
+    return new Set();
+  }
+}
+
 /** A star that follows a venue. */
 export function followButton(source, venue) {
-  let followed = false;
-  const node = h("button.star", { type: "button", click: async () => {
+  const node = h("button.star", { type: "button", click: () => {
+    const all_ = followed(source);
+    if (!all_.delete(venue)) all_.add(venue);
     try {
-      await change("PUT", path("/v1/tables", source, "venues", venue, "follow"), { value: !followed });
-      update(!followed);
-    } catch (error) {
-      attr(node, "title", error.message);
+      localStorage.setItem(`follow/${source}`, JSON.stringify([...all_]));
+    } catch {
+      attr(node, "title", "This browser keeps nothing, so nothing can be followed.");
     }
+    update();
   } });
-  const update = (value) => {
-    followed = Boolean(value);
-    text(node, followed ? "★" : "☆");
-    attr(node, "aria-pressed", String(followed));
-    attr(node, "aria-label", followed ? "Stop following" : "Follow");
+  const update = () => {
+    const is = followed(source).has(venue);
+    text(node, is ? "★" : "☆");
+    attr(node, "aria-pressed", String(is));
+    attr(node, "aria-label", is ? "Stop following" : "Follow");
   };
-  update(false);
+  update();
   return { node, update };
 }

@@ -1,8 +1,8 @@
 // A venue: what is open there, and when it opened before.
 
-import { get, path } from "../api.js";
+import { all, get, path } from "../api.js";
 import { h, panel, put, text } from "../dom.js";
-import { day, full, num, span, time } from "../format.js";
+import { day, full, num, time } from "../format.js";
 import { columns } from "../parts/chart.js";
 import { col, fig, table } from "../parts/table.js";
 import { timeOf } from "../parts/time.js";
@@ -25,17 +25,22 @@ export function mount(root, page) {
     col("Table", (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}`), { head: "For", cls: "num", value: sizes }, { head: "Opened", cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(row.opened_at), "age") } ] });
   const drops = table({ caption: "When something opened before", key: (row) => row.seq, columns: [
     fig("Opened", (row) => full(time(row.opened_at))), col("Table", (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}`), { head: "For", cls: "num", value: sizes },
-    fig("Was open", (row) => (row.closed_at ? span(time(row.closed_at) - time(row.opened_at)) : "still is")) ] });
+    col("Now", (row) => (row.open ? "● open" : "○ closed")) ] });
   const place = h("div");
   put(root, place, h("div.bar", star.node, about), h("div.halves", panel("Open now", none, open.node), panel("Drops by hour of the day", hours.node)),
     panel("History", never, drops.node));
   watch(page, {
     every: 10_000,
     place,
-    load: (signal) => get(path("/v1/tables", source, "venues", id), signal),
+    load: async (signal) => {
+      const [venues, days, told] = await Promise.all([get(path("/v1/tables", source, "venues"), signal), get(path("/v1/tables", source, "still-open", { follow: id }), signal), all(path("/v1/events", { source, type: "tables.drop", limit: 1000 }), signal, 5_000)]);
+      const open_ = days.flatMap((one) => one.venues.flatMap((venue) => venue.slots));
+      const still = new Set(open_.map((slot) => slot.seq));
+      const drops_ = told.filter((event) => event.data?.record?.venue_id === id).map((event) => ({ ...event.data.record, seq: event.seq, opened_at: event.data.opened_at ?? event.at, open: still.has(event.seq) }));
+      return { ...venues.find((venue) => venue.body.venue_id === id)?.body, open: open_, drops: drops_ };
+    },
     show: (venue) => {
       page.title(venue.name ?? id);
-      star.update(venue.followed);
       text(about, [venue.neighborhood, venue.price_range ? "$".repeat(venue.price_range) : null, venue.rating ? `${num(venue.rating, 1)} ★` : null].filter(Boolean).join(" · "));
       none.hidden = venue.open.length > 0;
       open.node.hidden = !venue.open.length;

@@ -1,6 +1,6 @@
 // What people call things: "Ellerslie R5" for a key like race/6a1f….
 
-import { get, path } from "../api.js";
+import { all, get, path } from "../api.js";
 import { time } from "../format.js";
 
 const FRESH_MS = 30_000;
@@ -44,16 +44,25 @@ export async function racesOf(source, signal, fresh = false) {
   return found;
 }
 
-/** A function from (source, key) to a name, of whatever is known already. */
+/** The same for drone races, which are known by their place in the order. */
+async function flightsOf(source, signal) {
+  const before = known.get(source);
+  if (before && performance.now() - before.at < FRESH_MS) return;
+  const races = await all(path("/v1/records", source, { kind: "fpv_races", limit: 1000 }), signal, 5_000);
+  const named = races.filter(({ body }) => body.race_order != null).map(({ body }) => [`race/${body.race_id}`, { label: `Race ${body.race_order}` }]);
+  known.set(source, { at: performance.now(), list: [], byKey: new Map(named) });
+}
+
+/** Learns the names of everything that has one. */
 export async function labels(signal) {
-  for (const source of await family("racing", signal)) {
+  const learn = { racing: racesOf, fpv: flightsOf };
+  for (const source of await sourcesOf(signal)) {
     try {
-      await racesOf(source.name, signal);
+      await learn[source.family]?.(source.name, signal);
     } catch {
       // Keys are names, too.
     }
   }
-  return label;
 }
 
 export function label(source, key) {

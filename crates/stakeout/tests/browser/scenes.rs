@@ -85,6 +85,27 @@ async fn a_lost_server_is_shown_and_what_was_missed_comes_after() {
 }
 
 #[tokio::test]
+async fn the_current_drone_race_changes_without_a_reload() {
+    let Some(stage) = Stage::new(SPEED).await else { return };
+    let browser = &stage.browser;
+    stage.open("/fpv").await;
+    let current = "document.querySelector('.race-card.large .bar span').textContent";
+    browser.until("a race is up", &format!("{current}.startsWith('Race ')")).await;
+    browser.value(&format!("(window.before = {current}, true)")).await;
+    browser
+        .until("another one is", &format!("{current}.startsWith('Race ') && {current} !== window.before"))
+        .await;
+    let laps = "document.querySelector('.race-card.large td.laps li')";
+    browser.until("laps are shown as they are flown", laps).await;
+    let pilot = "document.querySelector('.you-panel option:nth-child(2)').value";
+    let pilot = browser.text(pilot).await;
+    stage.open(&format!("/fpv?pilot={pilot}&wall=1")).await;
+    browser.until("the wall has no rail", "!document.querySelector('#rail').checkVisibility()").await;
+    browser.until("but says that it is live", "document.querySelector('#link').checkVisibility()").await;
+    stage.close().await;
+}
+
+#[tokio::test]
 async fn a_setting_is_refused_with_words_and_accepted_at_once() {
     let Some(stage) = Stage::new(10).await else { return };
     let browser = &stage.browser;

@@ -5,30 +5,37 @@ use std::path::PathBuf;
 use crate::Stage;
 
 /// What is looked at: a name, an address, what must be there before the picture is taken.
-const SHOTS: [(&str, &str, &str); 7] = [
+const SHOTS: [(&str, &str, &str); 9] = [
     ("now", "/", "document.querySelectorAll('.feed li').length > 10"),
     ("racing", "/racing", "document.querySelectorAll('a.race').length > 20"),
-    ("race", "/race?source=nz&id=RACE&runner=2", "document.querySelectorAll('.grid td.band').length > 3"),
-    ("target", "/target?source=nz&key=race%2FRACE", "document.querySelectorAll('main tbody tr').length > 5"),
+    (
+        "race",
+        "/race?source=nz&id=RACE&runner=2",
+        "document.querySelectorAll('.grid tbody td.time').length > 20",
+    ),
+    ("target", "/target?source=nz&key=race%2FRACE", "document.querySelectorAll('main tbody tr').length > 1"),
+    ("fpv", "/fpv", "document.querySelectorAll('.race-card tbody tr').length > 3"),
+    ("wall", "/fpv?wall=1", "document.querySelectorAll('.race-card tbody tr').length > 3"),
     ("events", "/events", "document.querySelectorAll('.feed li').length > 20"),
     ("health", "/health", "document.querySelectorAll('main tbody tr').length > 5"),
     ("settings", "/settings", "document.querySelectorAll('.setting').length > 4"),
 ];
+/// A while into the day there is something to see.
+const MUCH: &str = "Number(document.querySelector('.feed li')?.dataset.seq) > 250";
+const NEXT: &str = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).then(({ race }) => race.key)";
 
 #[tokio::test]
 #[ignore = "writes pictures; scripts/screenshots runs it"]
 async fn screenshots() {
     let into = std::env::var_os("STAKEOUT_SCREENSHOTS").map(PathBuf::from).expect("STAKEOUT_SCREENSHOTS");
     std::fs::create_dir_all(&into).expect("a directory");
-    let Some(stage) = Stage::new(30).await else { panic!("no browser, no pictures") };
+    let Some(stage) = Stage::new(5).await else { panic!("no browser, no pictures") };
     let browser = &stage.browser;
     stage.open("/").await;
-    // A while into the day there is something to see.
-    browser.until("much has been told", "document.querySelectorAll('.feed li').length >= 40").await;
-    let race = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).then(({ race }) => race.key)";
-    let race = browser.text(race).await;
+    browser.until("much has been told", MUCH).await;
     for theme in ["light", "dark"] {
-        browser.look(1280, 800, theme).await;
+        browser.look(1104, 620, theme).await;
+        let race = browser.text(NEXT).await;
         for (name, path, there) in SHOTS {
             stage.open(&path.replace("RACE", &race)).await;
             browser.until(name, there).await;
