@@ -31,6 +31,8 @@ export function canvas(className, draw) {
   const node = document.createElement("canvas");
   node.className = className;
   node.setAttribute("role", "img");
+  // It has words from the beginning, also while there is nothing to draw yet.
+  node.setAttribute("aria-label", "waiting for numbers");
   node.drawing = () => {
     const { clientWidth: width, clientHeight: height } = node;
     if (!width || !height) return;
