@@ -8,9 +8,9 @@ const SOON_MS = 250; // Several events of one poll lead to one question.
 
 /**
  * Keeps something fresh. `load(signal)` asks, `show(data)` shows; `every` asks again after so many milliseconds at the
- * latest, `on(event)` and `poll(message)` say which news make it ask soon. The place says what is wrong, if anything.
+ * latest, `on(event)` and `poll(message)` say which news make it ask soon, but never within `least`. The place says what is wrong, if anything.
  */
-export function watch(page, { load, show, every = 30_000, on, poll, kv, place }) {
+export function watch(page, { load, show, every = 30_000, least = SOON_MS, on, poll, kv, place }) {
   let timer = 0;
   let asking = false;
   let again = false;
@@ -89,7 +89,7 @@ export function watch(page, { load, show, every = 30_000, on, poll, kv, place })
     setTimeout(() => {
       waiting = false;
       if (!stop.signal.aborted) run();
-    }, SOON_MS);
+    }, Math.max(SOON_MS, fetched + least - performance.now()));
   }
   place?.prepend(note);
   page.end(() => stops.forEach((end) => end?.()));

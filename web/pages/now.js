@@ -91,6 +91,7 @@ function targets(root, page) {
     caption: "Targets: what has the focus, by start, by name",
     key: (row) => row.id,
     href: (row) => targetHref(row.source, row.key),
+    says: (row) => [row.label, row.due, row.phase, row.at, row.running, row.last_outcome, row.last_error, row.last_changed, row.run?.polls, row.enabled].join("|"),
     state: (row) => `${row.last_outcome === "failed" ? "failing" : ""}${row.enabled ? "" : " off"}`,
     columns: [
       { head: "Target", cls: "name", value: (row) => row.label },
@@ -110,6 +111,7 @@ function targets(root, page) {
       }, set: () => {} },
     ],
   });
+  grid.node.classList.add("board");
   put(root, h("div.bar", h("h2", "Targets"), count, h("span.grow"), scope.node, box.node), none, grid.node, legend());
 
   function render() {
@@ -147,6 +149,7 @@ function targets(root, page) {
       rows.sort((a, b) => either(order(a), order(b)) || a.label.localeCompare(b.label, undefined, { numeric: true }));
       render();
     },
+    least: 1_000,
     on: () => !live.polls,
   });
 
@@ -170,11 +173,11 @@ function targets(root, page) {
   let drawn = 0;
   function draw(now) {
     drawn = performance.now();
+    const byTarget = Map.groupBy(polls, (poll) => `${poll.source}/${poll.target}`);
     for (const row of rows) {
       const line = lines.get(row.id);
-      if (!line?.node.isConnected || !line.node.clientWidth) continue;
-      line.update({ from: now - BEHIND_MS, to: now + AHEAD_MS, now, due: row.dueAt, runs: row.run ? [stretch(row.run)] : [],
-        polls: polls.filter((poll) => poll.source === row.source && poll.target === row.key) });
+      if (!line?.isSeen) continue;
+      line.update({ from: now - BEHIND_MS, to: now + AHEAD_MS, now, due: row.dueAt, runs: row.run ? [stretch(row.run)] : [], polls: byTarget.get(`${row.source}/${row.key}`) ?? [] });
     }
   }
   page.end(tick((now) => performance.now() - drawn > 1_000 && draw(now)));

@@ -1,5 +1,7 @@
 // What all drawings share: a canvas as sharp as the screen, redrawn whole, in the colours of the theme.
 
+import { seen, unseen } from "./seen.js";
+
 const size = new ResizeObserver((entries) => entries.forEach(({ target }) => target.drawing?.()));
 const dark = matchMedia("(prefers-color-scheme: dark)");
 const drawn = new Set();
@@ -34,6 +36,7 @@ export function canvas(className, draw) {
   // It has words from the beginning, also while there is nothing to draw yet.
   node.setAttribute("aria-label", "waiting for numbers");
   node.drawing = () => {
+    if (!node.isSeen) return;
     const { clientWidth: width, clientHeight: height } = node;
     if (!width || !height) return;
     const ratio = devicePixelRatio || 1;
@@ -49,11 +52,16 @@ export function canvas(className, draw) {
     draw(context, width, height);
   };
   size.observe(node);
+  seen(node, (is) => {
+    node.isSeen = is;
+    if (is) node.drawing();
+  });
   drawn.add(node);
   return node;
 }
 
 export function done(node) {
+  unseen(node);
   size.unobserve(node);
   drawn.delete(node);
 }

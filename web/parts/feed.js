@@ -4,7 +4,7 @@ import { get, path } from "../api.js";
 import { h, keyed, panel, tint } from "../dom.js";
 import { plain, time } from "../format.js";
 import { live } from "../live.js";
-import { label, targetHref } from "./names.js";
+import { label, labels, person, targetHref } from "./names.js";
 import { timeOf } from "./time.js";
 
 const QUIET = new Set(["bet_percentage", "win_pool_amount", "place_pool_amount", "pool_win", "pool_place", "hold_percentage", "seen_at", "mover", "favourite"]);
@@ -17,7 +17,7 @@ const SHAPES = [
 export function sentence(event) {
   const { data } = event;
   const record = data?.record ?? {};
-  const who = record.name ?? record.venue_name ?? data?.now?.name ?? label(event.source, event.target);
+  const who = person(event.source, record.pilot) ?? record.name ?? record.venue_name ?? data?.now?.name ?? label(event.source, event.target);
   const changes = data?.changes ?? [];
   const loud = changes.filter((change) => !QUIET.has(change.field));
   const moved = (loud.length ? loud : changes).slice(0, 3).map(({ field, old, new: now }) => {
@@ -66,7 +66,8 @@ export function feed(page, { wants = () => true, query = {}, most = 40, label: n
     shown = [...shown, ...events.filter((event) => !seen.has(event.seq))].sort((a, b) => b.seq - a.seq);
   };
   async function load() {
-    const answer = await get(path("/v1/events", { ...query, limit: most }), page.signal);
+    // Names first: a line is written once.
+    const [answer] = await Promise.all([get(path("/v1/events", { ...query, limit: most }), page.signal), labels(page.signal)]);
     next ??= answer.next;
     take(answer.items);
     shown.length = Math.min(shown.length, Math.max(limit, most));

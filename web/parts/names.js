@@ -48,9 +48,10 @@ export async function racesOf(source, signal, fresh = false) {
 async function flightsOf(source, signal) {
   const before = known.get(source);
   if (before && performance.now() - before.at < FRESH_MS) return;
-  const races = await all(path("/v1/records", source, { kind: "fpv_races", limit: 1000 }), signal, 5_000);
+  const records = (kind) => all(path("/v1/records", source, { kind, limit: 1000 }), signal, 5_000);
+  const [races, pilots] = await Promise.all([records("fpv_races"), records("fpv_pilots")]);
   const named = races.filter(({ body }) => body.race_order != null).map(({ body }) => [`race/${body.race_id}`, { label: `Race ${body.race_order}` }]);
-  known.set(source, { at: performance.now(), list: [], byKey: new Map(named) });
+  known.set(source, { at: performance.now(), list: [], byKey: new Map(named), people: new Map(pilots.map(({ body }) => [body.pilot_id, body.name])) });
 }
 
 /** Learns the names of everything that has one. */
@@ -68,6 +69,9 @@ export async function labels(signal) {
 export function label(source, key) {
   return known.get(source)?.byKey.get(key)?.label ?? key;
 }
+
+/** A pilot's name. */
+export const person = (source, id) => known.get(source)?.people?.get(id);
 
 export const targetHref = (source, key) => path("/target", { source, key });
 export const raceHref = (source, id) => path("/race", { source, id });

@@ -2,6 +2,7 @@
 
 import { attr, cls, h, s } from "../dom.js";
 import { clock, tick } from "../live.js";
+import { seen, unseen } from "./seen.js";
 import { timeOf } from "./time.js";
 
 const ROUND = 2 * Math.PI * 7;
@@ -13,7 +14,10 @@ export class SoRing extends HTMLElement {
   interval = 0;
 
   connectedCallback() {
-    here.add(this);
+    seen(this, (is) => {
+      here[is ? "add" : "delete"](this);
+      if (is) this.beat(clock.now());
+    });
     if (this.arc) return this.beat(clock.now());
     this.arc = s("circle.arc", { cx: 9, cy: 9, r: 7, "stroke-dasharray": `0 ${ROUND}`, transform: "rotate(-90 9 9)" });
     this.left = timeOf(this.due, "until");
@@ -23,6 +27,7 @@ export class SoRing extends HTMLElement {
   }
 
   disconnectedCallback() {
+    unseen(this);
     here.delete(this);
   }
 
@@ -30,7 +35,7 @@ export class SoRing extends HTMLElement {
     this.due = due;
     this.interval = interval;
     this.left?.set(due, "until");
-    if (this.isConnected) this.beat(clock.now());
+    if (here.has(this)) this.beat(clock.now());
     return this;
   }
 

@@ -4,9 +4,10 @@ import { attr, cls, h, keyed, text } from "../dom.js";
 
 /**
  * Columns are `{ head, unit, cls, value(row), tell }` for text, or `{ head, make(row), set(node, row) }` for anything
- * else. The first column is the row's header; `href(row)` makes it a link. `state(row)` is a class of the row.
+ * else. The first column is the row's header; `href(row)` makes it a link. `state(row)` is a class of the row;
+ * where `says(row)` is what it was, the row is left alone.
  */
-export function table({ caption, columns, key, href, state, sticky = true }) {
+export function table({ caption, columns, key, href, state, says, sticky = true }) {
   const body = h("tbody");
   const head = (column) =>
     h("th", { scope: "col", class: column.cls, title: column.title }, column.head, column.unit ? h("small", ` ${column.unit}`) : null);
@@ -27,6 +28,9 @@ export function table({ caption, columns, key, href, state, sticky = true }) {
     return line;
   };
   const update = (line, row) => {
+    const words = says?.(row);
+    if (words !== undefined && line.says_ === words) return;
+    line.says_ = words;
     columns.forEach((column, n) => {
       const { cell, link, inner } = line.cells_[n];
       if (link) attr(link, "href", href(row));

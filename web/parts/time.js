@@ -3,6 +3,7 @@
 import { attr, text } from "../dom.js";
 import { age, full, toStart, until } from "../format.js";
 import { clock, tick } from "../live.js";
+import { seen, unseen } from "./seen.js";
 
 const here = new Set();
 tick((now) => here.forEach((element) => element.beat(now)));
@@ -14,11 +15,12 @@ export class SoTime extends HTMLElement {
   over = false;
 
   connectedCallback() {
-    here.add(this);
+    seen(this, (is) => here[is ? "add" : "delete"](this));
     this.beat(clock.now());
   }
 
   disconnectedCallback() {
+    unseen(this);
     here.delete(this);
   }
 

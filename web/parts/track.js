@@ -23,7 +23,7 @@ export function track(page, tall = false) {
     attr(node, "aria-label", describe(data));
     node.drawing();
   };
-  if (!tall) return { node, update };
+  if (!tall) return { node, update, get isSeen() { return node.isSeen; } };
   const tip = h("div.tip", { hidden: true });
   const box = h("div.track-box", {
     mousemove: (event) => {

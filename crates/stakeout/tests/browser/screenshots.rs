@@ -34,7 +34,7 @@ async fn screenshots() {
     stage.open("/").await;
     browser.until("much has been told", MUCH).await;
     for theme in ["light", "dark"] {
-        browser.look(1104, 620, theme).await;
+        browser.look(1264, 560, theme).await;
         let race = browser.text(NEXT).await;
         for (name, path, there) in SHOTS {
             stage.open(&path.replace("RACE", &race)).await;
