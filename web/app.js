@@ -18,12 +18,12 @@ import * as target from "./pages/target.js";
 import * as venue from "./pages/venue.js";
 
 const PAGES = {
-  "/": now, "/racing": racing, "/race": race, "/fpv": fpv, "/tables": tables, "/venue": venue,
-  "/events": events, "/target": target, "/health": health, "/settings": settings, "/sign-in": signin,
+	"/": now, "/racing": racing, "/race": race, "/fpv": fpv, "/tables": tables, "/venue": venue,
+	"/events": events, "/target": target, "/health": health, "/settings": settings, "/sign-in": signin,
 };
 const RAIL = [
-  ["/", "Now", "n"], ["/racing", "Racing", "r"], ["/fpv", "FPV", "f"], ["/tables", "Tables", "t"],
-  ["/events", "Events", "e"], ["/health", "Health", "h"], ["/settings", "Settings", "s"],
+	["/", "Now", "n"], ["/racing", "Racing", "r"], ["/fpv", "FPV", "f"], ["/tables", "Tables", "t"],
+	["/events", "Events", "e"], ["/health", "Health", "h"], ["/settings", "Settings", "s"],
 ];
 const BELONGS = { "/race": "/racing", "/venue": "/tables", "/target": "/" };
 const $ = (id) => document.getElementById(id);
@@ -32,182 +32,182 @@ let open = null;
 
 /** What a page can do: end with it, read and change its address. */
 class Page {
-  query = new URLSearchParams(location.search);
-  abort = new AbortController();
-  ends = [];
-  keys = {};
-  signal = this.abort.signal;
+	query = new URLSearchParams(location.search);
+	abort = new AbortController();
+	ends = [];
+	keys = {};
+	signal = this.abort.signal;
 
-  end(callback) {
-    if (callback) this.ends.push(callback);
-  }
+	end(callback) {
+		if (callback) this.ends.push(callback);
+	}
 
-  /** Changes one part of the address; the page is opened anew unless `quiet`. */
-  set(name, value, quiet = false) {
-    if (value == null) this.query.delete(name);
-    else this.query.set(name, value);
-    const query = String(this.query);
-    const url = location.pathname + (query ? `?${query}` : "");
-    history[quiet ? "replaceState" : "pushState"](null, "", url);
-    if (!quiet) show(true);
-  }
+	/** Changes one part of the address; the page is opened anew unless `quiet`. */
+	set(name, value, quiet = false) {
+		if (value == null) this.query.delete(name);
+		else this.query.set(name, value);
+		const query = String(this.query);
+		const url = location.pathname + (query ? `?${query}` : "");
+		history[quiet ? "replaceState" : "pushState"](null, "", url);
+		if (!quiet) show(true);
+	}
 
-  title(words) {
-    text($("title"), words);
-    document.title = `${words} – Stakeout`;
-  }
+	title(words) {
+		text($("title"), words);
+		document.title = `${words} – Stakeout`;
+	}
 
-  close() {
-    this.abort.abort();
-    this.ends.forEach((end) => end());
-  }
+	close() {
+		this.abort.abort();
+		this.ends.forEach((end) => end());
+	}
 }
 
 function show(same = false) {
-  const module = PAGES[location.pathname];
-  const scroll = same ? scrollY : 0;
-  open?.close();
-  open = new Page();
-  document.body.className = "";
-  const main = $("main");
-  put(main);
-  if (module) {
-    open.title(module.title);
-    module.mount(main, open);
-  } else {
-    open.title("Not here");
-    put(main, h("p.state.empty", `There is no page at ${location.pathname}. `, h("a", { href: "/" }, "See what is polled now.")));
-  }
-  const here = BELONGS[location.pathname] ?? location.pathname;
-  document.querySelectorAll("#pages a").forEach((link) => attr(link, "aria-current", link.pathname === here ? "page" : null));
-  if (same) scrollTo(0, scroll);
-  else {
-    scrollTo(0, 0);
-    if (document.activeElement !== document.body) $("title").focus({ preventScroll: true });
-  }
+	const module = PAGES[location.pathname];
+	const scroll = same ? scrollY : 0;
+	open?.close();
+	open = new Page();
+	document.body.className = "";
+	const main = $("main");
+	put(main);
+	if (module) {
+		open.title(module.title);
+		module.mount(main, open);
+	} else {
+		open.title("Not here");
+		put(main, h("p.state.empty", `There is no page at ${location.pathname}. `, h("a", { href: "/" }, "See what is polled now.")));
+	}
+	const here = BELONGS[location.pathname] ?? location.pathname;
+	document.querySelectorAll("#pages a").forEach((link) => attr(link, "aria-current", link.pathname === here ? "page" : null));
+	if (same) scrollTo(0, scroll);
+	else {
+		scrollTo(0, 0);
+		if (document.activeElement !== document.body) $("title").focus({ preventScroll: true });
+	}
 }
 
 export function go(url) {
-  if (url === location.pathname + location.search) return;
-  history.pushState(null, "", url);
-  show();
+	if (url === location.pathname + location.search) return;
+	history.pushState(null, "", url);
+	show();
 }
 
 function links() {
-  document.addEventListener("click", (event) => {
-    const link = event.target.closest?.("a[href]");
-    if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target) return;
-    if (link.origin !== location.origin || !(link.pathname in PAGES) || link.hash) return;
-    event.preventDefault();
-    go(link.pathname + link.search);
-  });
-  addEventListener("popstate", () => show());
-  document.addEventListener("signed-out", () => {
-    if (location.pathname !== "/sign-in") go(`/sign-in?to=${encodeURIComponent(location.pathname + location.search)}`);
-  });
+	document.addEventListener("click", (event) => {
+		const link = event.target.closest?.("a[href]");
+		if (!link || event.defaultPrevented || event.button || event.metaKey || event.ctrlKey || event.shiftKey || link.target) return;
+		if (link.origin !== location.origin || !(link.pathname in PAGES) || link.hash) return;
+		event.preventDefault();
+		go(link.pathname + link.search);
+	});
+	addEventListener("popstate", () => show());
+	document.addEventListener("signed-out", () => {
+		if (location.pathname !== "/sign-in") go(`/sign-in?to=${encodeURIComponent(location.pathname + location.search)}`);
+	});
 }
 
 /** Rows that `j` and `k` walk over. */
 function walk(step) {
-  const rows = [...document.querySelectorAll("main a.row, main .feed li a")].filter((row) => row.offsetParent);
-  const at = rows.indexOf(document.activeElement);
-  const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step];
-  next?.focus();
-  next?.scrollIntoView({ block: "nearest" });
+	const rows = [...document.querySelectorAll("main a.row, main .feed li a")].filter((row) => row.offsetParent);
+	const at = rows.indexOf(document.activeElement);
+	const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step];
+	next?.focus();
+	next?.scrollIntoView({ block: "nearest" });
 }
 
 function keys() {
-  let went = 0;
-  document.addEventListener("keydown", (event) => {
-    if (event.metaKey || event.ctrlKey || event.altKey) return;
-    const typing = event.target.closest?.("input, textarea, select");
-    if (typing) {
-      if (event.key === "Escape") event.target.blur();
-      return;
-    }
-    if ($("help").open) return;
-    const page = performance.now() - went < 1500 && RAIL.find(([, , key]) => key === event.key);
-    went = 0;
-    if (page) go(page[0]);
-    else if (event.key === "g") went = performance.now();
-    else if (event.key === "j" || event.key === "k") walk(event.key === "j" ? 1 : -1);
-    else if (event.key === "/") document.querySelector("[data-filter]")?.focus();
-    else if (event.key === "?") $("help").showModal();
-    else if (open.keys[event.key] && !event.target.closest?.(".scroll")) open.keys[event.key]();
-    else return;
-    event.preventDefault();
-  });
+	let went = 0;
+	document.addEventListener("keydown", (event) => {
+		if (event.metaKey || event.ctrlKey || event.altKey) return;
+		const typing = event.target.closest?.("input, textarea, select");
+		if (typing) {
+			if (event.key === "Escape") event.target.blur();
+			return;
+		}
+		if ($("help").open) return;
+		const page = performance.now() - went < 1500 && RAIL.find(([, , key]) => key === event.key);
+		went = 0;
+		if (page) go(page[0]);
+		else if (event.key === "g") went = performance.now();
+		else if (event.key === "j" || event.key === "k") walk(event.key === "j" ? 1 : -1);
+		else if (event.key === "/") document.querySelector("[data-filter]")?.focus();
+		else if (event.key === "?") $("help").showModal();
+		else if (open.keys[event.key] && !event.target.closest?.(".scroll")) open.keys[event.key]();
+		else return;
+		event.preventDefault();
+	});
 }
 
 function help() {
-  const rows = [
-    ["g, then the letter", RAIL.map(([, name, key]) => `${key} ${name}`).join(" · ")],
-    ["j k", "next and previous row"], ["← →", "previous and next race"], ["v", "win, place or odds, on a race"],
-    ["w", "wall mode, on FPV"], ["/", "filter"], ["Esc", "leave the filter"], ["?", "this list"],
-  ];
-  const close = h("button", { type: "button", click: () => $("help").close() }, "Close");
-  put($("help"), h("h2", { id: "help-title" }, "Keys"), h("dl", ...rows.flatMap(([key, words]) => [h("dt", key), h("dd", words)])), close);
-  $("help-open").addEventListener("click", () => $("help").showModal());
+	const rows = [
+		["g, then the letter", RAIL.map(([, name, key]) => `${key} ${name}`).join(" · ")],
+		["j k", "next and previous row"], ["← →", "previous and next race"], ["v", "win, place or odds, on a race"],
+		["w", "wall mode, on FPV"], ["/", "filter"], ["Esc", "leave the filter"], ["?", "this list"],
+	];
+	const close = h("button", { type: "button", click: () => $("help").close() }, "Close");
+	put($("help"), h("h2", { id: "help-title" }, "Keys"), h("dl", ...rows.flatMap(([key, words]) => [h("dt", key), h("dd", words)])), close);
+	$("help-open").addEventListener("click", () => $("help").showModal());
 }
 
 function theme() {
-  const root = document.documentElement;
-  const names = { undefined: "Auto", light: "Light", dark: "Dark" };
-  const next = { undefined: "light", light: "dark", dark: undefined };
-  const render = () => {
-    text($("theme"), names[root.dataset.theme]);
-    attr($("theme"), "aria-label", `Theme: ${names[root.dataset.theme]}`);
-  };
-  $("theme").addEventListener("click", () => {
-    const chosen = next[root.dataset.theme];
-    if (chosen) root.dataset.theme = chosen;
-    else delete root.dataset.theme;
-    try {
-      if (chosen) localStorage.setItem("theme", chosen);
-      else localStorage.removeItem("theme");
-    } catch {
-      // It holds until the page is left, then.
-    }
-    forgetColours();
-    render();
-  });
-  render();
+	const root = document.documentElement;
+	const names = { undefined: "Auto", light: "Light", dark: "Dark" };
+	const next = { undefined: "light", light: "dark", dark: undefined };
+	const render = () => {
+		text($("theme"), names[root.dataset.theme]);
+		attr($("theme"), "aria-label", `Theme: ${names[root.dataset.theme]}`);
+	};
+	$("theme").addEventListener("click", () => {
+		const chosen = next[root.dataset.theme];
+		if (chosen) root.dataset.theme = chosen;
+		else delete root.dataset.theme;
+		try {
+			if (chosen) localStorage.setItem("theme", chosen);
+			else localStorage.removeItem("theme");
+		} catch {
+			// It holds until the page is left, then.
+		}
+		forgetColours();
+		render();
+	});
+	render();
 }
 
 /** The connection, always to be seen. */
 function connection() {
-  const chip = $("link");
-  const render = () => {
-    const away = performance.now() - live.since;
-    const words = { live: "● live", connecting: "○ connecting", reconnecting: "△ reconnecting", refused: "✕ signed out" }[live.state];
-    const wait = live.state === "reconnecting" && away > 1000 ? ` ${span(Math.floor(away / 1000) * 1000)}` : "";
-    attr(chip, "data-state", live.state);
-    if (!wait) text(chip, words);
-    else if (chip.lastChild?.nodeName === "SPAN") text(chip.lastChild, wait);
-    else put(chip, words, h("span", { "aria-hidden": "true" }, wait));
-    document.body.classList.toggle("offline", live.state === "reconnecting");
-  };
-  live.on("state", render);
-  tick((now) => {
-    render();
-    if (clock.known) text($("clock"), second(now) + (clock.speed === 1 ? "" : ` ×${Math.round(clock.speed * 10) / 10}`));
-  });
-  live.on("state", (state) => state === "reconnecting" && say("The connection is lost. What is shown is getting old."));
-  live.on("back", () => say("The connection is back; everything is up to date."));
+	const chip = $("link");
+	const render = () => {
+		const away = performance.now() - live.since;
+		const words = { live: "● live", connecting: "○ connecting", reconnecting: "△ reconnecting", refused: "✕ signed out" }[live.state];
+		const wait = live.state === "reconnecting" && away > 1000 ? ` ${span(Math.floor(away / 1000) * 1000)}` : "";
+		attr(chip, "data-state", live.state);
+		if (!wait) text(chip, words);
+		else if (chip.lastChild?.nodeName === "SPAN") text(chip.lastChild, wait);
+		else put(chip, words, h("span", { "aria-hidden": "true" }, wait));
+		document.body.classList.toggle("offline", live.state === "reconnecting");
+	};
+	live.on("state", render);
+	tick((now) => {
+		render();
+		if (clock.known) text($("clock"), second(now) + (clock.speed === 1 ? "" : ` ×${Math.round(clock.speed * 10) / 10}`));
+	});
+	live.on("state", (state) => state === "reconnecting" && say("The connection is lost. What is shown is getting old."));
+	live.on("back", () => say("The connection is back; everything is up to date."));
 }
 
 /** Learns the server's time now, a moment later for its speed, and then now and then. */
 async function learn() {
-  for (let n = 0; ; n += 1) {
-    try {
-      const sent = performance.now();
-      const answer = await get("/v1/health");
-      clock.learn(answer, sent, performance.now());
-    } catch {
-      // The connection's state says it already.
-    }
-    await new Promise((resolve) => setTimeout(resolve, n < 5 ? 400 : 10_000));
-  }
+	for (let n = 0; ; n += 1) {
+		try {
+			const sent = performance.now();
+			const answer = await get("/v1/health");
+			clock.learn(answer, sent, performance.now());
+		} catch {
+			// The connection's state says it already.
+		}
+		await new Promise((resolve) => setTimeout(resolve, n < 5 ? 400 : 10_000));
+	}
 }
 
 put($("pages"), ...RAIL.map(([url, name, key]) => h("li", h("a", { href: url, "aria-keyshortcuts": `g ${key}` }, name, h("kbd", { "aria-hidden": "true" }, key)))));

@@ -5,61 +5,61 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 
 /** An element: `h("a.row", { href }, "text", child)`, with or without properties; functions among them listen. */
 export function h(tag, ...rest) {
-  const [name, ...classes] = tag.split(".");
-  const node = document.createElement(name);
-  if (classes.length) node.className = classes.join(" ");
-  return fill(node, rest);
+	const [name, ...classes] = tag.split(".");
+	const node = document.createElement(name);
+	if (classes.length) node.className = classes.join(" ");
+	return fill(node, rest);
 }
 
 /** The same in SVG. */
 export function s(tag, ...rest) {
-  const [name, ...classes] = tag.split(".");
-  const node = document.createElementNS(SVG, name);
-  if (classes.length) node.setAttribute("class", classes.join(" "));
-  return fill(node, rest);
+	const [name, ...classes] = tag.split(".");
+	const node = document.createElementNS(SVG, name);
+	if (classes.length) node.setAttribute("class", classes.join(" "));
+	return fill(node, rest);
 }
 
 function fill(node, rest) {
-  const given = rest[0]?.constructor === Object;
-  const children = given ? rest.slice(1) : rest;
-  for (const [name, value] of Object.entries(given ? rest[0] : {})) {
-    if (typeof value === "function") node.addEventListener(name, value);
-    else if (value === true) node.setAttribute(name, "");
-    else if (value !== false && value != null) node.setAttribute(name, value);
-  }
-  node.append(...children.flat().filter((child) => child != null && child !== false));
-  return node;
+	const given = rest[0]?.constructor === Object;
+	const children = given ? rest.slice(1) : rest;
+	for (const [name, value] of Object.entries(given ? rest[0] : {})) {
+		if (typeof value === "function") node.addEventListener(name, value);
+		else if (value === true) node.setAttribute(name, "");
+		else if (value !== false && value != null) node.setAttribute(name, value);
+	}
+	node.append(...children.flat().filter((child) => child != null && child !== false));
+	return node;
 }
 
 /** Sets the text of a node if it is another one; `tell` lets the change fade from a tint, with the old value on hover. */
 export function text(node, value, tell = false) {
-  value = value == null ? "" : String(value);
-  const old = node.textContent;
-  if (old === value) return false;
-  node.textContent = value;
-  if (tell && node.dataset.shown) {
-    if (tell !== "quiet") node.title = `was ${old || "empty"}`;
-    tint(node);
-  }
-  node.dataset.shown = "1";
-  return true;
+	value = value == null ? "" : String(value);
+	const old = node.textContent;
+	if (old === value) return false;
+	node.textContent = value;
+	if (tell && node.dataset.shown) {
+		if (tell !== "quiet") node.title = `was ${old || "empty"}`;
+		tint(node);
+	}
+	node.dataset.shown = "1";
+	return true;
 }
 
 /** Motion means change, and nothing else moves. */
 export function tint(node) {
-  if (still.matches || document.hidden) return;
-  // In steps: a fade of every frame would have the page painted sixty times a second while anything changes.
-  node.animate([{ backgroundColor: "var(--tint)" }, { backgroundColor: "transparent" }], { duration: 2000, easing: "steps(12)" });
+	if (still.matches || document.hidden) return;
+	// In steps: a fade of every frame would have the page painted sixty times a second while anything changes.
+	node.animate([{ backgroundColor: "var(--tint)" }, { backgroundColor: "transparent" }], { duration: 2000, easing: "steps(12)" });
 }
 
 export function attr(node, name, value) {
-  if (value == null || value === false) {
-    if (node.hasAttribute(name)) node.removeAttribute(name);
-  } else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
+	if (value == null || value === false) {
+		if (node.hasAttribute(name)) node.removeAttribute(name);
+	} else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, value);
 }
 
 export function cls(node, value) {
-  if (node.className !== value) node.className = value;
+	if (node.className !== value) node.className = value;
 }
 
 /**
@@ -67,44 +67,44 @@ export function cls(node, value) {
  * `update(child, item)` says what it shows. Children whose key stays are kept, so focus and scroll stay.
  */
 export function keyed(parent, items, keyOf, make, update) {
-  const known = (parent.keyed ??= new Map());
-  const seen = new Set();
-  let place = parent.firstChild;
-  for (const item of items) {
-    const key = keyOf(item);
-    if (seen.has(key)) continue;
-    seen.add(key);
-    let child = known.get(key);
-    if (!child) {
-      child = make(item);
-      known.set(key, child);
-    }
-    update?.(child, item);
-    if (child === place) place = place.nextSibling;
-    else parent.insertBefore(child, place);
-  }
-  for (const [key, child] of known) {
-    if (!seen.has(key)) {
-      known.delete(key);
-      child.remove();
-    }
-  }
+	const known = (parent.keyed ??= new Map());
+	const seen = new Set();
+	let place = parent.firstChild;
+	for (const item of items) {
+		const key = keyOf(item);
+		if (seen.has(key)) continue;
+		seen.add(key);
+		let child = known.get(key);
+		if (!child) {
+			child = make(item);
+			known.set(key, child);
+		}
+		update?.(child, item);
+		if (child === place) place = place.nextSibling;
+		else parent.insertBefore(child, place);
+	}
+	for (const [key, child] of known) {
+		if (!seen.has(key)) {
+			known.delete(key);
+			child.remove();
+		}
+	}
 }
 
 /** A part of a page under a heading, which also names it. */
 export function panel(name, ...children) {
-  return h("section.panel", { "aria-label": name }, h("h2", name), ...children);
+	return h("section.panel", { "aria-label": name }, h("h2", name), ...children);
 }
 
 /** Replaces everything below a node. */
 export function put(node, ...children) {
-  node.keyed = undefined;
-  node.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
-  return node;
+	node.keyed = undefined;
+	node.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
+	return node;
 }
 
 /** Says something to screen readers, politely. */
 export function say(words) {
-  const place = document.getElementById("say");
-  if (place) text(place, words);
+	const place = document.getElementById("say");
+	if (place) text(place, words);
 }

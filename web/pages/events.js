@@ -8,41 +8,41 @@ import { watch } from "../watch.js";
 export const title = "Events";
 
 export function mount(root, page) {
-  const query = page.query;
-  const [source, type, target] = ["source", "type", "target"].map((name) => query.get(name));
-  const chosen = (name, value) => page.set(name, value || null);
-  const pick = (name, words) => h("select", { "aria-label": words, change: (event) => chosen(name, event.target.value) }, h("option", { value: "" }, words));
-  const sources = pick("source", "All sources");
-  const types = pick("type", "All types");
-  const input = h("input", { type: "search", placeholder: "Filter what is shown", "aria-label": "Filter events by name", "data-filter": true, input: () => sift() });
-  input.value = query.get("q") ?? "";
-  const words = () => input.value.trim().toLowerCase();
-  const list = feed(page, {
-    query: { source, type, target }, most: 100, wide: true,
-    wants: (event) => (!source || event.source === source) && (!target || event.target === target) && (!type || (type.endsWith(".") ? event.type.startsWith(type) : event.type === type)),
-  });
-  const chip = target ? h("button.chip", { type: "button", click: () => chosen("target", null) }, `${label(source, target)} ✕`) : null;
-  const place = h("div");
-  put(root, place, h("section.panel", { "aria-label": "Events" }, h("div.bar", sources, types, chip, h("span.grow"), input), list.node));
+	const query = page.query;
+	const [source, type, target] = ["source", "type", "target"].map((name) => query.get(name));
+	const chosen = (name, value) => page.set(name, value || null);
+	const pick = (name, words) => h("select", { "aria-label": words, change: (event) => chosen(name, event.target.value) }, h("option", { value: "" }, words));
+	const sources = pick("source", "All sources");
+	const types = pick("type", "All types");
+	const input = h("input", { type: "search", placeholder: "Filter what is shown", "aria-label": "Filter events by name", "data-filter": true, input: () => sift() });
+	input.value = query.get("q") ?? "";
+	const words = () => input.value.trim().toLowerCase();
+	const list = feed(page, {
+		query: { source, type, target }, most: 100, wide: true,
+		wants: (event) => (!source || event.source === source) && (!target || event.target === target) && (!type || (type.endsWith(".") ? event.type.startsWith(type) : event.type === type)),
+	});
+	const chip = target ? h("button.chip", { type: "button", click: () => chosen("target", null) }, `${label(source, target)} ✕`) : null;
+	const place = h("div");
+	put(root, place, h("section.panel", { "aria-label": "Events" }, h("div.bar", sources, types, chip, h("span.grow"), input), list.node));
 
-  function sift() {
-    page.set("q", input.value || null, true);
-    for (const line of list.node.querySelectorAll("li")) line.hidden = words() !== "" && !line.textContent.toLowerCase().includes(words());
-  }
-  const watcher = new MutationObserver(() => words() && sift());
-  watcher.observe(list.node, { childList: true, subtree: true });
-  page.end(() => watcher.disconnect());
+	function sift() {
+		page.set("q", input.value || null, true);
+		for (const line of list.node.querySelectorAll("li")) line.hidden = words() !== "" && !line.textContent.toLowerCase().includes(words());
+	}
+	const watcher = new MutationObserver(() => words() && sift());
+	watcher.observe(list.node, { childList: true, subtree: true });
+	page.end(() => watcher.disconnect());
 
-  watch(page, {
-    every: 60_000,
-    place,
-    load: async (signal) => (await labels(signal), sourcesOf(signal)),
-    show: (found) => {
-      const options = (select, values, value) => put(select, select.firstChild, ...values.map((one) => h("option", { value: one, selected: one === value }, one)));
-      options(sources, found.map((one) => one.name), source);
-      const all = found.filter((one) => !source || one.name === source).flatMap((one) => one.event_types);
-      const families = [...new Set(all.map((one) => `${one.split(".").slice(0, 2).join(".")}.`))].filter((prefix) => all.filter((one) => one.startsWith(prefix)).length > 1);
-      options(types, [...new Set([...families, ...all, ...(type ? [type] : [])])].sort(), type);
-    },
-  });
+	watch(page, {
+		every: 60_000,
+		place,
+		load: async (signal) => (await labels(signal), sourcesOf(signal)),
+		show: (found) => {
+			const options = (select, values, value) => put(select, select.firstChild, ...values.map((one) => h("option", { value: one, selected: one === value }, one)));
+			options(sources, found.map((one) => one.name), source);
+			const all = found.filter((one) => !source || one.name === source).flatMap((one) => one.event_types);
+			const families = [...new Set(all.map((one) => `${one.split(".").slice(0, 2).join(".")}.`))].filter((prefix) => all.filter((one) => one.startsWith(prefix)).length > 1);
+			options(types, [...new Set([...families, ...all, ...(type ? [type] : [])])].sort(), type);
+		},
+	});
 }

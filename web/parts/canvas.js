@@ -8,81 +8,81 @@ const drawn = new Set();
 
 let palette = null;
 export function forgetColours() {
-  palette = null;
-  drawn.forEach((canvas) => canvas.drawing?.());
+	palette = null;
+	drawn.forEach((canvas) => canvas.drawing?.());
 }
 dark.addEventListener("change", forgetColours);
 
 /** The value of a colour variable in the theme at hand. */
 export function colour(name) {
-  palette ??= new Map();
-  if (!palette.has(name)) {
-    // Only a used property has light-dark() resolved.
-    const probe = document.createElement("i");
-    probe.hidden = true;
-    probe.style.color = `var(--${name})`;
-    document.body.append(probe);
-    palette.set(name, getComputedStyle(probe).color);
-    probe.remove();
-  }
-  return palette.get(name);
+	palette ??= new Map();
+	if (!palette.has(name)) {
+		// Only a used property has light-dark() resolved.
+		const probe = document.createElement("i");
+		probe.hidden = true;
+		probe.style.color = `var(--${name})`;
+		document.body.append(probe);
+		palette.set(name, getComputedStyle(probe).color);
+		probe.remove();
+	}
+	return palette.get(name);
 }
 
 /** A canvas that calls `draw(context, width, height)` when its size or the theme changes; `draw.now()` at other times. */
 export function canvas(className, draw) {
-  const node = document.createElement("canvas");
-  node.className = className;
-  node.setAttribute("role", "img");
-  // It has words from the beginning, also while there is nothing to draw yet.
-  node.setAttribute("aria-label", "waiting for numbers");
-  node.drawing = () => {
-    if (!node.isSeen) return;
-    const { clientWidth: width, clientHeight: height } = node;
-    if (!width || !height) return;
-    const ratio = devicePixelRatio || 1;
-    const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
-    if (node.width !== w || node.height !== h) {
-      node.width = w;
-      node.height = h;
-    }
-    const context = node.getContext("2d");
-    context.setTransform(ratio, 0, 0, ratio, 0, 0);
-    context.clearRect(0, 0, width, height);
-    context.font = `11px ${getComputedStyle(document.body).fontFamily}`;
-    draw(context, width, height);
-  };
-  size.observe(node);
-  seen(node, (is) => {
-    node.isSeen = is;
-    if (is) node.drawing();
-  });
-  drawn.add(node);
-  return node;
+	const node = document.createElement("canvas");
+	node.className = className;
+	node.setAttribute("role", "img");
+	// It has words from the beginning, also while there is nothing to draw yet.
+	node.setAttribute("aria-label", "waiting for numbers");
+	node.drawing = () => {
+		if (!node.isSeen) return;
+		const { clientWidth: width, clientHeight: height } = node;
+		if (!width || !height) return;
+		const ratio = devicePixelRatio || 1;
+		const [w, h] = [Math.round(width * ratio), Math.round(height * ratio)];
+		if (node.width !== w || node.height !== h) {
+			node.width = w;
+			node.height = h;
+		}
+		const context = node.getContext("2d");
+		context.setTransform(ratio, 0, 0, ratio, 0, 0);
+		context.clearRect(0, 0, width, height);
+		context.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+		draw(context, width, height);
+	};
+	size.observe(node);
+	seen(node, (is) => {
+		node.isSeen = is;
+		if (is) node.drawing();
+	});
+	drawn.add(node);
+	return node;
 }
 
 export function done(node) {
-  unseen(node);
-  size.unobserve(node);
-  drawn.delete(node);
+	unseen(node);
+	size.unobserve(node);
+	drawn.delete(node);
 }
 
 /** Round steps for an axis: about `count` of them from `low` to `high`. */
 export function steps(low, high, count) {
-  const rough = (high - low) / Math.max(1, count) || 1;
-  const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough);
-  const found = [];
-  for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-6; at += step) found.push(Number(at.toPrecision(12)));
-  return found;
+	const rough = (high - low) / Math.max(1, count) || 1;
+	const power = 10 ** Math.floor(Math.log10(rough));
+	const step = [1, 2, 2.5, 5, 10].map((n) => n * power).find((n) => n >= rough);
+	const found = [];
+	for (let at = Math.ceil(low / step) * step; at <= high + step * 1e-6; at += step) found.push(Number(at.toPrecision(12)));
+	return found;
 }
 
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map((s) => s * 1000);
 
 /** The same for times. */
 export function timeSteps(from, to, count) {
-  const step = SPANS.find((span) => (to - from) / span <= count) ?? 86_400_000 * Math.ceil((to - from) / 86_400_000 / count);
-  const zone = new Date(from).getTimezoneOffset() * 60_000;
-  const found = [];
-  for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) found.push(at);
-  return { found, step };
+	const step = SPANS.find((span) => (to - from) / span <= count) ?? 86_400_000 * Math.ceil((to - from) / 86_400_000 / count);
+	const zone = new Date(from).getTimezoneOffset() * 60_000;
+	const found = [];
+	for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) found.push(at);
+	return { found, step };
 }

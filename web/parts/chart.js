@@ -13,204 +13,204 @@ const HEAD = 8;
  * `{ name, colour, points: [{ at, value, gap }], soft }`, marks `{ at, words }`.
  */
 export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, invert = false }) {
-  let data = null;
-  let at = null;
-  const node = canvas("chart", (context, width, height) => data && draw(context, width, height));
-  const tip = h("div.tip", { hidden: true });
-  const hover = (event) => {
-    at = data ? Math.max(data.from, Math.min(data.to, data.from + ((event.offsetX - LEFT) / (node.clientWidth - LEFT - 8)) * (data.to - data.from))) : null;
-    show();
-    node.drawing();
-  };
-  const leave = () => {
-    at = null;
-    tip.hidden = true;
-    node.drawing();
-  };
-  const box = h("div.chart-box", { mousemove: hover, mouseleave: leave }, node, tip);
-  page.end(() => done(node));
+	let data = null;
+	let at = null;
+	const node = canvas("chart", (context, width, height) => data && draw(context, width, height));
+	const tip = h("div.tip", { hidden: true });
+	const hover = (event) => {
+		at = data ? Math.max(data.from, Math.min(data.to, data.from + ((event.offsetX - LEFT) / (node.clientWidth - LEFT - 8)) * (data.to - data.from))) : null;
+		show();
+		node.drawing();
+	};
+	const leave = () => {
+		at = null;
+		tip.hidden = true;
+		node.drawing();
+	};
+	const box = h("div.chart-box", { mousemove: hover, mouseleave: leave }, node, tip);
+	page.end(() => done(node));
 
-  const valueAt = (points, moment) => {
-    let found = null;
-    for (const point of points) {
-      if (point.at > moment) break;
-      found = point;
-    }
-    return found;
-  };
+	const valueAt = (points, moment) => {
+		let found = null;
+		for (const point of points) {
+			if (point.at > moment) break;
+			found = point;
+		}
+		return found;
+	};
 
-  function show() {
-    const shown = data.lines.filter((line) => !line.soft).map((line) => [line, valueAt(line.points, at)]).filter(([, point]) => point?.value != null);
-    tip.hidden = !shown.length;
-    put(tip, h("div.soft", second(at)), ...shown.map(([line, point]) =>
-      h("div", `${line.name} `, h("b.num", format(point.value)), point.gap ? " (moves before it are lost)" : "")));
-    const x = LEFT + ((at - data.from) / (data.to - data.from)) * (node.clientWidth - LEFT - 8);
-    tip.style.left = `${x > node.clientWidth / 2 ? x - tip.offsetWidth - 10 : x + 10}px`;
-  }
+	function show() {
+		const shown = data.lines.filter((line) => !line.soft).map((line) => [line, valueAt(line.points, at)]).filter(([, point]) => point?.value != null);
+		tip.hidden = !shown.length;
+		put(tip, h("div.soft", second(at)), ...shown.map(([line, point]) =>
+			h("div", `${line.name} `, h("b.num", format(point.value)), point.gap ? " (moves before it are lost)" : "")));
+		const x = LEFT + ((at - data.from) / (data.to - data.from)) * (node.clientWidth - LEFT - 8);
+		tip.style.left = `${x > node.clientWidth / 2 ? x - tip.offsetWidth - 10 : x + 10}px`;
+	}
 
-  function draw(context, width, height) {
-    // What held when the window began counts, too.
-    const seen = ({ points }) => points.filter((point, n) => point.at >= data.from || (points[n + 1]?.at ?? Infinity) > data.from);
-    const values = data.lines.flatMap((line) => seen(line).map((point) => point.value)).filter((value) => value != null);
-    let [least, most] = [low ?? Math.min(...values), Math.max(...values)];
-    if (!values.length) [least, most] = [0, 1];
-    if (most - least < 1e-9) [least, most] = [least - 0.5, most + 0.5];
-    const room = low == null ? (most - least) * 0.08 : 0;
-    [least, most] = [least - room, most + (most - least) * 0.08];
-    const x = (moment) => LEFT + ((moment - data.from) / (data.to - data.from)) * (width - LEFT - 8);
-    const y = (value) => {
-      const part = (value - least) / (most - least);
-      return HEAD + (invert ? part : 1 - part) * (height - FOOT - HEAD);
-    };
-    axes(context, width, height, least, most, x, y);
-    for (const mark of data.marks ?? []) {
-      context.fillStyle = colour("ink-soft");
-      const left = Math.round(x(mark.at));
-      for (let top = HEAD; top < height - FOOT; top += 5) context.fillRect(left, top, 1, 2);
-      const wide = context.measureText(mark.words).width + 4;
-      context.fillText(mark.words, left + wide > width ? left - wide : left + 3, HEAD + 8);
-    }
-    context.save();
-    context.beginPath();
-    context.rect(LEFT, 0, width - LEFT, height - FOOT);
-    context.clip();
-    for (const line of [...data.lines].sort((a, b) => Boolean(b.soft) - Boolean(a.soft))) path(context, line, x, y);
-    context.restore();
-    if (at != null) {
-      context.fillStyle = colour("ink-soft");
-      context.fillRect(Math.round(x(at)), HEAD, 1, height - FOOT - HEAD);
-      for (const line of data.lines.filter((one) => !one.soft)) {
-        const point = valueAt(line.points, at);
-        if (point?.value == null) continue;
-        context.fillStyle = colour(line.colour);
-        context.beginPath();
-        context.arc(x(at), y(point.value), 3.5, 0, 7);
-        context.fill();
-      }
-    }
-  }
+	function draw(context, width, height) {
+		// What held when the window began counts, too.
+		const seen = ({ points }) => points.filter((point, n) => point.at >= data.from || (points[n + 1]?.at ?? Infinity) > data.from);
+		const values = data.lines.flatMap((line) => seen(line).map((point) => point.value)).filter((value) => value != null);
+		let [least, most] = [low ?? Math.min(...values), Math.max(...values)];
+		if (!values.length) [least, most] = [0, 1];
+		if (most - least < 1e-9) [least, most] = [least - 0.5, most + 0.5];
+		const room = low == null ? (most - least) * 0.08 : 0;
+		[least, most] = [least - room, most + (most - least) * 0.08];
+		const x = (moment) => LEFT + ((moment - data.from) / (data.to - data.from)) * (width - LEFT - 8);
+		const y = (value) => {
+			const part = (value - least) / (most - least);
+			return HEAD + (invert ? part : 1 - part) * (height - FOOT - HEAD);
+		};
+		axes(context, width, height, least, most, x, y);
+		for (const mark of data.marks ?? []) {
+			context.fillStyle = colour("ink-soft");
+			const left = Math.round(x(mark.at));
+			for (let top = HEAD; top < height - FOOT; top += 5) context.fillRect(left, top, 1, 2);
+			const wide = context.measureText(mark.words).width + 4;
+			context.fillText(mark.words, left + wide > width ? left - wide : left + 3, HEAD + 8);
+		}
+		context.save();
+		context.beginPath();
+		context.rect(LEFT, 0, width - LEFT, height - FOOT);
+		context.clip();
+		for (const line of [...data.lines].sort((a, b) => Boolean(b.soft) - Boolean(a.soft))) path(context, line, x, y);
+		context.restore();
+		if (at != null) {
+			context.fillStyle = colour("ink-soft");
+			context.fillRect(Math.round(x(at)), HEAD, 1, height - FOOT - HEAD);
+			for (const line of data.lines.filter((one) => !one.soft)) {
+				const point = valueAt(line.points, at);
+				if (point?.value == null) continue;
+				context.fillStyle = colour(line.colour);
+				context.beginPath();
+				context.arc(x(at), y(point.value), 3.5, 0, 7);
+				context.fill();
+			}
+		}
+	}
 
-  function axes(context, width, height, least, most, x, y) {
-    context.textAlign = "right";
-    for (const value of steps(least, most, Math.max(2, (height - FOOT) / 36))) {
-      context.fillStyle = colour("line");
-      context.fillRect(LEFT, Math.round(y(value)), width - LEFT - 8, 1);
-      context.fillStyle = colour("ink-soft");
-      context.fillText(format(value), LEFT - 5, y(value) + 4);
-    }
-    context.textAlign = "center";
-    const { found, step } = timeSteps(data.from, data.to, Math.max(2, (width - LEFT) / 80));
-    for (const moment of found) context.fillText(step < 60_000 ? second(moment) : hour(moment), x(moment), height - 5);
-    context.textAlign = "left";
-  }
+	function axes(context, width, height, least, most, x, y) {
+		context.textAlign = "right";
+		for (const value of steps(least, most, Math.max(2, (height - FOOT) / 36))) {
+			context.fillStyle = colour("line");
+			context.fillRect(LEFT, Math.round(y(value)), width - LEFT - 8, 1);
+			context.fillStyle = colour("ink-soft");
+			context.fillText(format(value), LEFT - 5, y(value) + 4);
+		}
+		context.textAlign = "center";
+		const { found, step } = timeSteps(data.from, data.to, Math.max(2, (width - LEFT) / 80));
+		for (const moment of found) context.fillText(step < 60_000 ? second(moment) : hour(moment), x(moment), height - 5);
+		context.textAlign = "left";
+	}
 
-  function path(context, line, x, y) {
-    const points = line.points.filter((point) => point.value != null);
-    if (!points.length) return;
-    context.strokeStyle = colour(line.soft ? "line-strong" : line.colour);
-    context.lineWidth = line.soft ? 1 : 2;
-    context.setLineDash(line.dash ? [5, 4] : []);
-    context.beginPath();
-    points.forEach((point, n) => {
-      if (n === 0) context.moveTo(x(point.at), y(point.value));
-      else {
-        context.lineTo(x(point.at), y(points[n - 1].value));
-        context.lineTo(x(point.at), y(point.value));
-      }
-    });
-    const end = Math.min(data.to, data.now ?? data.to);
-    if (end > points.at(-1).at) context.lineTo(x(end), y(points.at(-1).value));
-    context.stroke();
-    context.setLineDash([]);
-    if (line.soft) return;
-    for (const point of points.filter((one) => one.gap)) {
-      context.fillStyle = colour("warn");
-      context.fillRect(x(point.at) - 2, y(point.value) - 2, 4, 4);
-    }
-  }
+	function path(context, line, x, y) {
+		const points = line.points.filter((point) => point.value != null);
+		if (!points.length) return;
+		context.strokeStyle = colour(line.soft ? "line-strong" : line.colour);
+		context.lineWidth = line.soft ? 1 : 2;
+		context.setLineDash(line.dash ? [5, 4] : []);
+		context.beginPath();
+		points.forEach((point, n) => {
+			if (n === 0) context.moveTo(x(point.at), y(point.value));
+			else {
+				context.lineTo(x(point.at), y(points[n - 1].value));
+				context.lineTo(x(point.at), y(point.value));
+			}
+		});
+		const end = Math.min(data.to, data.now ?? data.to);
+		if (end > points.at(-1).at) context.lineTo(x(end), y(points.at(-1).value));
+		context.stroke();
+		context.setLineDash([]);
+		if (line.soft) return;
+		for (const point of points.filter((one) => one.gap)) {
+			context.fillStyle = colour("warn");
+			context.fillRect(x(point.at) - 2, y(point.value) - 2, 4, 4);
+		}
+	}
 
-  return {
-    node: box,
-    update(next) {
-      data = next;
-      const named = data.lines.filter((line) => !line.soft && line.points.length);
-      attr(node, "aria-label", `${unit} from ${full(data.from)} to ${full(data.to)}: ${named.map((line) => `${line.name} ${format(line.points[0].value)} to ${format(line.points.at(-1).value)}`).join(", ")}`);
-      if (at != null) show();
-      node.drawing();
-    },
-  };
+	return {
+		node: box,
+		update(next) {
+			data = next;
+			const named = data.lines.filter((line) => !line.soft && line.points.length);
+			attr(node, "aria-label", `${unit} from ${full(data.from)} to ${full(data.to)}: ${named.map((line) => `${line.name} ${format(line.points[0].value)} to ${format(line.points.at(-1).value)}`).join(", ")}`);
+			if (at != null) show();
+			node.drawing();
+		},
+	};
 }
 
 /** A small line without axes; its last value stands beside it. Steps, because prices do not slide. */
 export function spark(width = 72, height = 18) {
-  const line = s("path", { fill: "none" });
-  const dot = s("circle", { r: 1.8 });
-  const node = s("svg.spark", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" }, line, dot);
-  const update = (values) => {
-    const known = values.map((value, n) => [n, value]).filter(([, value]) => value != null);
-    if (known.length < 2) {
-      attr(line, "d", "");
-      attr(dot, "cx", -9);
-      return;
-    }
-    const all = known.map(([, value]) => value);
-    const [least, most] = [Math.min(...all), Math.max(...all)];
-    const x = (n) => 2 + (n / Math.max(1, values.length - 1)) * (width - 4);
-    const y = (value) => 2 + (1 - (value - least) / (most - least || 1)) * (height - 4);
-    let d = `M${x(known[0][0]).toFixed(1)} ${y(known[0][1]).toFixed(1)}`;
-    for (const [n, value] of known.slice(1)) d += `H${x(n).toFixed(1)}V${y(value).toFixed(1)}`;
-    attr(line, "d", d);
-    attr(dot, "cx", x(known.at(-1)[0]).toFixed(1));
-    attr(dot, "cy", y(known.at(-1)[1]).toFixed(1));
-  };
-  return { node, update };
+	const line = s("path", { fill: "none" });
+	const dot = s("circle", { r: 1.8 });
+	const node = s("svg.spark", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" }, line, dot);
+	const update = (values) => {
+		const known = values.map((value, n) => [n, value]).filter(([, value]) => value != null);
+		if (known.length < 2) {
+			attr(line, "d", "");
+			attr(dot, "cx", -9);
+			return;
+		}
+		const all = known.map(([, value]) => value);
+		const [least, most] = [Math.min(...all), Math.max(...all)];
+		const x = (n) => 2 + (n / Math.max(1, values.length - 1)) * (width - 4);
+		const y = (value) => 2 + (1 - (value - least) / (most - least || 1)) * (height - 4);
+		let d = `M${x(known[0][0]).toFixed(1)} ${y(known[0][1]).toFixed(1)}`;
+		for (const [n, value] of known.slice(1)) d += `H${x(n).toFixed(1)}V${y(value).toFixed(1)}`;
+		attr(line, "d", d);
+		attr(dot, "cx", x(known.at(-1)[0]).toFixed(1));
+		attr(dot, "cy", y(known.at(-1)[1]).toFixed(1));
+	};
+	return { node, update };
 }
 
 /** Columns with a label below and the count above: a histogram. Update with `[{ label, count, tone }]`. */
 export function columns(page, { words }) {
-  let bars = [];
-  const node = canvas("columns", (context, width, height) => {
-    const most = Math.max(1, ...bars.map((bar) => bar.count));
-    const step = width / Math.max(1, bars.length);
-    const widest = Math.max(...bars.map((bar) => context.measureText(bar.label).width));
-    context.textAlign = "center";
-    bars.forEach((bar, n) => {
-      const tall = (bar.count / most) * (height - 36);
-      const left = n * step;
-      context.fillStyle = colour(bar.tone ?? "accent");
-      if (bar.count) context.fillRect(left + 2, height - 18 - Math.max(1, tall), Math.max(1, step - 4), Math.max(1, tall));
-      context.fillStyle = colour("ink");
-      if (bar.count) context.fillText(num(bar.count), left + step / 2, height - 22 - tall);
-      context.fillStyle = colour("ink-soft");
-      if (n % Math.ceil((widest + 4) / step) === 0) context.fillText(bar.label, left + step / 2, height - 4);
-    });
-    context.textAlign = "left";
-  });
-  page.end(() => done(node));
-  return {
-    node,
-    update(next) {
-      bars = next;
-      attr(node, "aria-label", `${words}: ${bars.filter((bar) => bar.count).map((bar) => `${bar.label} ${bar.count}`).join(", ") || "nothing yet"}`);
-      node.drawing();
-    },
-  };
+	let bars = [];
+	const node = canvas("columns", (context, width, height) => {
+		const most = Math.max(1, ...bars.map((bar) => bar.count));
+		const step = width / Math.max(1, bars.length);
+		const widest = Math.max(...bars.map((bar) => context.measureText(bar.label).width));
+		context.textAlign = "center";
+		bars.forEach((bar, n) => {
+			const tall = (bar.count / most) * (height - 36);
+			const left = n * step;
+			context.fillStyle = colour(bar.tone ?? "accent");
+			if (bar.count) context.fillRect(left + 2, height - 18 - Math.max(1, tall), Math.max(1, step - 4), Math.max(1, tall));
+			context.fillStyle = colour("ink");
+			if (bar.count) context.fillText(num(bar.count), left + step / 2, height - 22 - tall);
+			context.fillStyle = colour("ink-soft");
+			if (n % Math.ceil((widest + 4) / step) === 0) context.fillText(bar.label, left + step / 2, height - 4);
+		});
+		context.textAlign = "left";
+	});
+	page.end(() => done(node));
+	return {
+		node,
+		update(next) {
+			bars = next;
+			attr(node, "aria-label", `${words}: ${bars.filter((bar) => bar.count).map((bar) => `${bar.label} ${bar.count}`).join(", ") || "nothing yet"}`);
+			node.drawing();
+		},
+	};
 }
 
 /** A bar from 0 to a limit, with a mark where the budget ends. */
 export function meter() {
-  const used = h("i");
-  const mark = h("b", { hidden: true });
-  const node = h("span.meter", { role: "img" }, used, mark);
-  return {
-    node,
-    update(value, limit, budget, words) {
-      used.style.width = `${Math.min(100, (100 * value) / (limit || 1))}%`;
-      node.classList.toggle("full", value > 0.95 * limit);
-      mark.hidden = budget == null || budget >= limit;
-      if (!mark.hidden) mark.style.left = `${(100 * budget) / limit}%`;
-      attr(node, "aria-label", words);
-      attr(node, "title", words);
-    },
-  };
+	const used = h("i");
+	const mark = h("b", { hidden: true });
+	const node = h("span.meter", { role: "img" }, used, mark);
+	return {
+		node,
+		update(value, limit, budget, words) {
+			used.style.width = `${Math.min(100, (100 * value) / (limit || 1))}%`;
+			node.classList.toggle("full", value > 0.95 * limit);
+			mark.hidden = budget == null || budget >= limit;
+			if (!mark.hidden) mark.style.left = `${(100 * budget) / limit}%`;
+			attr(node, "aria-label", words);
+			attr(node, "title", words);
+		},
+	};
 }

@@ -9,102 +9,102 @@ import { timeOf } from "./time.js";
 
 const QUIET = new Set(["bet_percentage", "win_pool_amount", "place_pool_amount", "pool_win", "pool_place", "hold_percentage", "seen_at", "mover", "favourite"]);
 const SHAPES = [
-  [/\.(final|ended|drop)$/, "●", "good"], [/\.(abandoned|lost|credentials|invalidated|reset)$/, "✕", "bad"],
-  [/\.(scratched|retimed|reopened|resumed)$/, "▲", "warn"], [/\.(started|closed|interim|switched|current_changed|back)$/, "■", "accent"],
+	[/\.(final|ended|drop)$/, "●", "good"], [/\.(abandoned|lost|credentials|invalidated|reset)$/, "✕", "bad"],
+	[/\.(scratched|retimed|reopened|resumed)$/, "▲", "warn"], [/\.(started|closed|interim|switched|current_changed|back)$/, "■", "accent"],
 ];
 
 /** What an event says, in a few words. */
 export function sentence(event) {
-  const { data } = event;
-  const record = data?.record ?? {};
-  const who = person(event.source, record.pilot) ?? record.name ?? record.venue_name ?? data?.now?.name ?? label(event.source, event.target);
-  const changes = data?.changes ?? [];
-  const loud = changes.filter((change) => !QUIET.has(change.field));
-  const moved = (loud.length ? loud : changes).slice(0, 3).map(({ field, old, new: now }) => {
-    const way = typeof old === "number" && typeof now === "number" ? (now > old ? "▲" : "▼") : "→";
-    return `${field.replaceAll("_", " ")} ${plain(old)} ${way} ${plain(now)}`;
-  });
-  if (data?.before?.name && data?.now?.name) moved.push(`was ${data.before.name}`);
-  if (record.start && record.venue_name) moved.push(plain(record.start));
-  if (record.length_seconds != null) moved.push(`lap ${record.lap_number}: ${record.length_seconds.toFixed(3)} s`);
-  return { who, what: moved.join(", ") };
+	const { data } = event;
+	const record = data?.record ?? {};
+	const who = person(event.source, record.pilot) ?? record.name ?? record.venue_name ?? data?.now?.name ?? label(event.source, event.target);
+	const changes = data?.changes ?? [];
+	const loud = changes.filter((change) => !QUIET.has(change.field));
+	const moved = (loud.length ? loud : changes).slice(0, 3).map(({ field, old, new: now }) => {
+		const way = typeof old === "number" && typeof now === "number" ? (now > old ? "▲" : "▼") : "→";
+		return `${field.replaceAll("_", " ")} ${plain(old)} ${way} ${plain(now)}`;
+	});
+	if (data?.before?.name && data?.now?.name) moved.push(`was ${data.before.name}`);
+	if (record.start && record.venue_name) moved.push(plain(record.start));
+	if (record.length_seconds != null) moved.push(`lap ${record.lap_number}: ${record.length_seconds.toFixed(3)} s`);
+	return { who, what: moved.join(", ") };
 }
 
 function line(event) {
-  const { who, what } = sentence(event);
-  const [, shape, tone] = SHAPES.find(([pattern]) => pattern.test(event.type)) ?? [null, "·", "soft"];
-  const where = label(event.source, event.target);
-  return h("li", { "data-seq": event.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(event.at), "age"),
-    h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what", what),
-    who === where ? null : h("a.where", { href: targetHref(event.source, event.target) }, where));
+	const { who, what } = sentence(event);
+	const [, shape, tone] = SHAPES.find(([pattern]) => pattern.test(event.type)) ?? [null, "·", "soft"];
+	const where = label(event.source, event.target);
+	return h("li", { "data-seq": event.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(event.at), "age"),
+		h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what", what),
+		who === where ? null : h("a.where", { href: targetHref(event.source, event.target) }, where));
 }
 
 /**
  * A live list. `wants(event)` filters what arrives; `query` is asked of the log for the beginning and for what is older.
  */
 export function feed(page, { wants = () => true, query = {}, most = 40, label: name = "What was told", wide = false }) {
-  const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": name });
-  const more = h("button.quiet", { type: "button", hidden: true, click: () => older() }, "Older");
-  const none = h("p.soft", { hidden: true }, "Nothing has been told yet. Events appear here as they happen.");
-  const node = h("div", none, list, more);
-  let shown = [];
-  let next = null;
-  let limit = most;
+	const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": name });
+	const more = h("button.quiet", { type: "button", hidden: true, click: () => older() }, "Older");
+	const none = h("p.soft", { hidden: true }, "Nothing has been told yet. Events appear here as they happen.");
+	const node = h("div", none, list, more);
+	let shown = [];
+	let next = null;
+	let limit = most;
 
-  const render = (fresh = false) => {
-    none.hidden = shown.length > 0;
-    const before = list.keyed?.size ?? 0;
-    keyed(list, shown, (event) => event.seq, (event) => {
-      const made = line(event);
-      if (fresh && before) queueMicrotask(() => tint(made));
-      return made;
-    });
-    more.hidden = !next;
-  };
-  const take = (events) => {
-    const seen = new Set(shown.map((event) => event.seq));
-    shown = [...shown, ...events.filter((event) => !seen.has(event.seq))].sort((a, b) => b.seq - a.seq);
-  };
-  async function load() {
-    // Names first: a line is written once.
-    const [answer] = await Promise.all([get(path("/v1/events", { ...query, limit: most }), page.signal), labels(page.signal)]);
-    next ??= answer.next;
-    take(answer.items);
-    shown.length = Math.min(shown.length, Math.max(limit, most));
-    render();
-  }
-  async function older() {
-    if (!next) return;
-    const answer = await get(next, page.signal);
-    next = answer.next;
-    limit += answer.items.length;
-    take(answer.items);
-    render();
-  }
-  const quietly = (work) => work.catch((error) => error.name === "AbortError" || page.signal.aborted || console.warn(error.message));
-  let pending = false;
-  page.end(live.on("event", (event) => {
-    if (!wants(event)) return;
-    shown.unshift(event);
-    if (pending) return;
-    pending = true;
-    // Many at once are drawn once.
-    setTimeout(() => {
-      pending = false;
-      shown.sort((a, b) => b.seq - a.seq);
-      if (limit === most) shown.length = Math.min(shown.length, most);
-      render(true);
-    }, 150);
-  }));
-  page.end(live.on("back", () => quietly(load())));
-  quietly(load());
-  return { node };
+	const render = (fresh = false) => {
+		none.hidden = shown.length > 0;
+		const before = list.keyed?.size ?? 0;
+		keyed(list, shown, (event) => event.seq, (event) => {
+			const made = line(event);
+			if (fresh && before) queueMicrotask(() => tint(made));
+			return made;
+		});
+		more.hidden = !next;
+	};
+	const take = (events) => {
+		const seen = new Set(shown.map((event) => event.seq));
+		shown = [...shown, ...events.filter((event) => !seen.has(event.seq))].sort((a, b) => b.seq - a.seq);
+	};
+	async function load() {
+		// Names first: a line is written once.
+		const [answer] = await Promise.all([get(path("/v1/events", { ...query, limit: most }), page.signal), labels(page.signal)]);
+		next ??= answer.next;
+		take(answer.items);
+		shown.length = Math.min(shown.length, Math.max(limit, most));
+		render();
+	}
+	async function older() {
+		if (!next) return;
+		const answer = await get(next, page.signal);
+		next = answer.next;
+		limit += answer.items.length;
+		take(answer.items);
+		render();
+	}
+	const quietly = (work) => work.catch((error) => error.name === "AbortError" || page.signal.aborted || console.warn(error.message));
+	let pending = false;
+	page.end(live.on("event", (event) => {
+		if (!wants(event)) return;
+		shown.unshift(event);
+		if (pending) return;
+		pending = true;
+		// Many at once are drawn once.
+		setTimeout(() => {
+			pending = false;
+			shown.sort((a, b) => b.seq - a.seq);
+			if (limit === most) shown.length = Math.min(shown.length, most);
+			render(true);
+		}, 150);
+	}));
+	page.end(live.on("back", () => quietly(load())));
+	quietly(load());
+	return { node };
 }
 
 /** The same in a panel of its own; of one target when it is named. */
 export function told(page, name, { source, target, ...options } = {}) {
-  const mine = target && { query: { source, target }, most: 20, wants: (event) => event.source === source && event.target === target };
-  const node = panel(name, feed(page, { ...options, ...mine }).node);
-  node.classList.add("told");
-  return node;
+	const mine = target && { query: { source, target }, most: 20, wants: (event) => event.source === source && event.target === target };
+	const node = panel(name, feed(page, { ...options, ...mine }).node);
+	node.classList.add("told");
+	return node;
 }

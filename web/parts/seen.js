@@ -4,10 +4,10 @@ const watcher = new IntersectionObserver((entries) => entries.forEach(({ target,
 
 /** Calls back when a node comes on the screen, and when it leaves. */
 export function seen(node, callback) {
-  node.onseen = callback;
-  watcher.observe(node);
+	node.onseen = callback;
+	watcher.observe(node);
 }
 
 export function unseen(node) {
-  watcher.unobserve(node);
+	watcher.unobserve(node);
 }

@@ -48,7 +48,6 @@ async fn each_page_opens_and_every_control_has_a_name() {
     browser.until("a race has been polled", "document.querySelectorAll('main tbody tr').length > 5").await;
     let loaded = browser.value(LOADED).await.as_f64().unwrap_or_default();
     assert!(loaded > 10_000.0 && loaded < LOADED_MAX, "{loaded} bytes were loaded");
-    println!("{loaded} bytes were loaded");
     let race = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).then(({ race }) => race.key)";
     let race = browser.text(race).await;
     let deep =
