@@ -30,12 +30,14 @@ struct Service {
 impl Service {
     fn start(dir: &Path, arguments: &[&str]) -> Service {
         let mut child = command(dir, arguments).stdout(Stdio::piped()).spawn().expect("starts");
-        let lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let address = lines.map_while(Result::ok).find_map(|line| {
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        let address = lines.by_ref().find_map(|line| {
             let (_, rest) =
                 line.split_once("API at http://").or_else(|| line.split_once("API are at http://"))?;
             rest.trim_end_matches('/').parse().ok()
         });
+        // A program whose output nobody takes any more ends.
+        std::thread::spawn(move || lines.for_each(drop));
         Service { child, address: address.expect("it says where it listens") }
     }
 
