@@ -99,7 +99,10 @@ async fn check(row: Row) {
     };
     let limits = json!({"limits": {"timeout": "150ms", "max_body": "1MB"}});
     let scene = Scene::start(handler, limits).await;
-    scene.polled(2).await;
+    // On a busy machine the first answers may exceed the time limit.
+    while scene.store.stats().await.expect("stats").records < 3 {
+        scene.polled_more(1).await;
+    }
     stage.store(FAULTY, SeqCst);
     while faults.load(SeqCst) < 2 {
         scene.polled_more(1).await;
