@@ -11,7 +11,7 @@ export class Problem extends Error {
 /** Path parts and query, escaped: `path("/v1/targets", "nz", key, "polls", { limit: 9 })`. */
 export function path(base, ...parts) {
 	const last = parts.at(-1);
-	const query = last && typeof last === "object" ? parts.pop() : {};
+	const query = last === undefined || typeof last === "object" ? (parts.pop() ?? {}) : {};
 	const url = [base, ...parts.map(encodeURIComponent)].join("/");
 	const pairs = Object.entries(query).filter(([, value]) => value != null && value !== "");
 	return pairs.length ? `${url}?${new URLSearchParams(pairs)}` : url;

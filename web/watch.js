@@ -62,7 +62,7 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, on, p
 			banner.remove();
 			return;
 		}
-		const words = shown ? `Stale: ${failed.message}. What is shown is ` : failed.message;
+		const words = shown ? `Stale: ${failed.message}. What is shown is ` : `${failed.message}.`;
 		put(banner, h("strong", shown ? "" : "This cannot be shown. "), words);
 		if (shown) banner.append(since, " old and is asked for again.");
 		else banner.append(" ", hint(failed));

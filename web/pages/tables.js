@@ -129,7 +129,7 @@ function slotLine(source, { venue }) {
 	const opened = timeOf(null);
 	opened.classList.add("num");
 	const star = followButton(source, venue.venue_id);
-	const line = h("li", star.node, h("a.row", { href: path("/venue", { source, id: venue.venue_id }) }, h("b"), h("span.soft")), h("span.when.num"), h("span.sizes.soft"), h("span.opened", "opened ", opened));
+	const line = h("li", star.node, h("a.row", { href: path("/venue", { source, id: venue.venue_id }) }, h("b"), h("span.soft")), h("span.when.num"), h("span.sizes.soft"), h("span.opened", opened));
 	line.update = ({ date, venue: one, slot }) => {
 		text(line.querySelector("b"), one.venue_name ?? one.venue_id);
 		text(line.querySelector(".soft"), one.neighborhood ?? "");

@@ -4,12 +4,12 @@ import { seen, unseen } from "./seen.js";
 
 const size = new ResizeObserver((entries) => entries.forEach(({ target }) => target.drawing?.()));
 const dark = matchMedia("(prefers-color-scheme: dark)");
-const drawn = new Set();
 
 let palette = null;
+let font = null;
 export function forgetColours() {
 	palette = null;
-	drawn.forEach((canvas) => canvas.drawing?.());
+	document.querySelectorAll("canvas").forEach((canvas) => canvas.drawing?.());
 }
 dark.addEventListener("change", forgetColours);
 
@@ -28,7 +28,7 @@ export function colour(name) {
 	return palette.get(name);
 }
 
-/** A canvas that calls `draw(context, width, height)` when its size or the theme changes; `draw.now()` at other times. */
+/** A canvas that calls `draw(context, width, height)` when it comes on the screen, when its size or the theme changes, and by `drawing()`. */
 export function canvas(className, draw) {
 	const node = document.createElement("canvas");
 	node.className = className;
@@ -48,7 +48,7 @@ export function canvas(className, draw) {
 		const context = node.getContext("2d");
 		context.setTransform(ratio, 0, 0, ratio, 0, 0);
 		context.clearRect(0, 0, width, height);
-		context.font = `11px ${getComputedStyle(document.body).fontFamily}`;
+		context.font = font ??= `11px ${getComputedStyle(document.body).fontFamily}`;
 		draw(context, width, height);
 	};
 	size.observe(node);
@@ -56,14 +56,12 @@ export function canvas(className, draw) {
 		node.isSeen = is;
 		if (is) node.drawing();
 	});
-	drawn.add(node);
 	return node;
 }
 
 export function done(node) {
 	unseen(node);
 	size.unobserve(node);
-	drawn.delete(node);
 }
 
 /** Round steps for an axis: about `count` of them from `low` to `high`. */
