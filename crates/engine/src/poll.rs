@@ -113,6 +113,9 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
     let mut fetched = fetch::fetch(&job).await;
     // The upstream is free for the next one.
     drop(place);
+    // A setting may have changed meanwhile; the next due time goes by what holds now.
+    let source = lane.source();
+    let job = Job { source: &*source, ..job };
 
     // What does that mean? Failed, torn and misunderstood answers end here as failures.
     let seen = normalize::normalize(&job, &fetched);

@@ -512,3 +512,19 @@ fn without_news_the_whole_is_looked_at_every_so_often() {
     };
     assert_eq!((healed(Span::secs(1)), healed(Span::hours(1))), (1, 0));
 }
+
+#[test]
+fn a_setting_that_changes_while_a_poll_is_under_way_holds_from_its_end_on() {
+    let takes = |path: &str| if path == "leg/0" { Span::secs(2) } else { Span::ms(5) };
+    let says = |path: &str, _: Span| Ok(running(path, "leg/0"));
+    in_world(Relay { active: Span::secs(20), ..Relay::new(1) }, takes, says, async |world| {
+        world.at(70.0).await;
+        let sent = *world.asked("leg/0", 0.0, 70.0).last().expect("asked");
+        let seconds = |ms: i64| (sent + ms) as f64 / 1e3;
+        world.at(seconds(21_000)).await;
+        assert_eq!(world.asked("leg/0", seconds(19_999), seconds(21_000)).len(), 1, "it is under way");
+        world.control.set_setting("relay.activeMs", Some(json!(4_000))).await.expect("accepted");
+        world.at(seconds(27_000)).await;
+        assert_eq!(world.asked("leg/0", seconds(21_000), seconds(27_000)).len(), 1, "not after 20 s");
+    });
+}
