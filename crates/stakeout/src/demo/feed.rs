@@ -7,6 +7,7 @@ use stakeout_engine::Clock;
 use stakeout_store::{EventFilter, Result, Store, TargetFilter, TargetRow};
 
 use super::drones::Drones;
+use super::tables::Tables;
 use super::{DRONES, HORSES};
 
 /// Targets looked at for a picture.
@@ -42,17 +43,20 @@ pub(super) struct Picture {
     pub(super) history: u64,
     /// The drone racing event, once it is known.
     pub(super) drones: Option<Drones>,
+    /// The restaurants.
+    pub(super) tables: Tables,
 }
 
 pub(super) struct Feed {
     store: Arc<dyn Store>,
     clock: Clock,
     seen: u64,
+    tables: Tables,
 }
 
 impl Feed {
     pub(super) fn new(store: Arc<dyn Store>, clock: Clock) -> Feed {
-        Feed { store, clock, seen: 0 }
+        Feed { store, clock, seen: 0, tables: Tables::default() }
     }
 
     pub(super) async fn look(&mut self) -> Result<Picture> {
@@ -61,6 +65,7 @@ impl Feed {
         self.seen = news.last().map_or(self.seen, |event| event.seq);
         let filter = TargetFilter { limit: TARGETS, ..TargetFilter::default() };
         let rows = self.store.targets(&filter).await?;
+        self.tables.look(&rows, &news);
         let stats = self.store.stats().await?;
         let runs = || rows.iter().filter_map(|row| row.state.run.as_ref());
         let races: Vec<&TargetRow> =
@@ -79,6 +84,7 @@ impl Feed {
             events: stats.events,
             history: stats.history,
             drones: Drones::look(&*self.store, DRONES, now).await?,
+            tables: self.tables.clone(),
         })
     }
 

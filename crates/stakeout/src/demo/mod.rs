@@ -3,6 +3,7 @@
 mod drones;
 mod feed;
 mod screen;
+mod tables;
 
 use std::io::IsTerminal;
 use std::net::SocketAddr;
@@ -16,7 +17,7 @@ use stakeout_core::Source;
 use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Clock, Engine, EngineConfig};
 use stakeout_server::{Server, ServerConfig, ServerError};
-use stakeout_sim::{fpv, nztab};
+use stakeout_sim::{fpv, nztab, resy};
 use stakeout_sources::fpv::{FpvConfig, FpvSource};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::Store;
@@ -34,6 +35,7 @@ const FRAME: Duration = Duration::from_millis(500);
 /// The names of the sources.
 const HORSES: &str = "nz";
 const DRONES: &str = "track";
+const TABLES: &str = "nyc";
 
 /// How to run the demo.
 #[derive(Clone, Debug)]
@@ -56,9 +58,11 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     };
     let horses = nztab::serve(Arc::new(nztab::demo(clock.now())), time());
     let drones = fpv::serve(Arc::new(fpv::demo(clock.now())), time());
+    let restaurants = resy::serve(Arc::new(resy::demo(clock.now())), time());
     let place = Place::new(args.data)?;
     let store = Arc::new(SqliteStore::open(place.directory.join("demo.db"), OpenOptions::default())?);
-    let sources = vec![racing(&horses.url(""))?, trackside(&drones.url(""))?];
+    let sources =
+        vec![racing(&horses.url(""))?, trackside(&drones.url(""))?, tables::source(&restaurants.url(""))?];
     let fetch = Arc::new(HttpFetch::new()?);
     let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, sources, fetch);
     config.clock = clock.clone();
@@ -68,10 +72,11 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
 
     let mut screen = Screen::new(std::io::stdout().is_terminal());
     screen.say(&format!(
-        "A simulated day at {}× speed: NZTAB's API is played by {}, an FPVTrackside by {}, both polled as the real ones would be.",
+        "A simulated day at {}× speed: NZTAB's API is played by {}, an FPVTrackside by {}, Resy by {}, all polled as the real ones would be.",
         args.speed,
         horses.url("/"),
         drones.url("/"),
+        restaurants.url("/"),
     ));
     screen.say(&format!(
         "The database is {}. Ctrl-C ends the demo.",

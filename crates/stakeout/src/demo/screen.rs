@@ -55,6 +55,7 @@ impl Screen {
             if let Some(drones) = &picture.drones {
                 write(&format!("{}\n", drones.line()))?;
             }
+            write(&format!("{}\n", picture.tables.line(picture.now)))?;
         }
         Ok(())
     }
@@ -75,6 +76,7 @@ impl Screen {
         if let Some(drones) = &picture.drones {
             lines.extend([String::new(), drones.line(), drones.board()]);
         }
+        lines.extend([String::new(), picture.tables.line(picture.now)]);
         lines.push(String::new());
         lines.push("Just told:".to_owned());
         lines.extend(self.news.iter().cloned());
@@ -135,6 +137,9 @@ fn told(event: &Event, picture: &Picture) -> String {
     if event.event_type.starts_with("fpv.") {
         let words = picture.drones.as_ref().map(|drones| drones.told(event)).unwrap_or_default();
         return line(event, &words);
+    }
+    if event.event_type.starts_with("tables.") {
+        return line(event, &super::tables::told(event));
     }
     let record = &event.data["record"];
     let name = record["name"].as_str().or(event.data["now"]["name"].as_str()).unwrap_or(&event.subject_key);
