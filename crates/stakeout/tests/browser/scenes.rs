@@ -117,6 +117,8 @@ async fn a_setting_is_refused_with_words_and_accepted_at_once() {
     let (input, says) = ("[data-test=it]", format!("({line}).querySelector('.says').textContent"));
     let current = format!("({line}).querySelector('.current').textContent");
 
+    let before = browser.text(&current).await;
+
     browser.keys(input, "0").await;
     browser.until("it is refused with words", &format!("{says}.includes('whole number')")).await;
     assert_eq!(browser.value(&format!("({line}).querySelector('button').disabled")).await, true);
@@ -124,15 +126,15 @@ async fn a_setting_is_refused_with_words_and_accepted_at_once() {
     let errors = browser.console_errors().await;
     assert!(errors.iter().all(|error| error.contains("422")), "{errors:#?}");
 
-    browser.keys(input, "\u{e003}3").await;
+    browser.keys(input, "\u{e003}7").await;
     browser.until("it would be accepted", &format!("{says}.includes('would be accepted')")).await;
     browser.keys(input, "\u{e007}").await;
-    browser.until("it is in effect", &format!("{current}.startsWith('3')")).await;
+    browser.until("it is in effect", &format!("{current}.startsWith('7')")).await;
     let limit =
         "fetch('/v1/sources').then((answer) => answer.json()).then(([source]) => source.limits.concurrency)";
-    assert_eq!(browser.value(limit).await, 3, "the engine goes by it");
+    assert_eq!(browser.value(limit).await, 7, "the engine goes by it");
     browser.click(".setting.set button.quiet").await;
-    browser.until("it is taken back", &format!("{current}.startsWith('4')")).await;
+    browser.until("it is taken back", &format!("{current} === {before:?}")).await;
     stage.close().await;
 }
 
