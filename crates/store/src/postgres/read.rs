@@ -1,0 +1,299 @@
+//! Reading: targets, records, history, events, polls. Nothing here writes.
+
+use std::sync::LazyLock;
+
+use deadpool_postgres::GenericClient;
+use stakeout_core::adherence::{Cause, Run};
+use stakeout_core::{Event, Fingerprint, Time};
+use tokio_postgres::Row;
+
+use super::fault::{Fault, Work};
+use super::{Parameter, rows};
+use crate::{
+    Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
+    TargetId, TargetRow,
+};
+
+/// Runs a query that stays prepared and reads every row.
+async fn all<T>(
+    client: &impl GenericClient,
+    sql: &str,
+    parameters: &[Parameter<'_>],
+    read: impl Fn(&Row) -> Work<T>,
+) -> Work<Vec<T>> {
+    let statement = client.prepare_cached(sql).await?;
+    client.query(&statement, parameters).await?.iter().map(read).collect()
+}
+
+static TARGETS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT s.name AS source, t.incarnation, t.listed_by, t.enabled, t.owner, t.lease_until_us, t.poll_no,
+             t.plan_version, t.last_outcome, t.last_polled_us, t.last_changed_us, t.last_error,
+             coalesce(n.records, 0) AS records, coalesce(n.version, 0) AS version, {}, {}, {}
+         FROM targets t JOIN sources s ON s.id = t.source_id LEFT JOIN snapshots n ON n.target_id = t.id",
+        rows::SCHEDULE,
+        rows::SPEC,
+        rows::STATE,
+    )
+});
+
+fn target_row(row: &Row) -> Work<TargetRow> {
+    let outcome: Option<&str> = row.try_get("last_outcome")?;
+    Ok(TargetRow {
+        id: TargetId(row.try_get("id")?),
+        source: row.try_get("source")?,
+        spec: rows::spec(row)?,
+        incarnation: rows::number(row, "incarnation")?,
+        listed_by: row.try_get::<_, Option<i64>>("listed_by")?.map(TargetId),
+        enabled: row.try_get("enabled")?,
+        schedule: rows::schedule(row)?,
+        owner: row.try_get("owner")?,
+        lease_until: rows::opt_time(row, "lease_until_us")?,
+        poll_no: rows::number(row, "poll_no")?,
+        plan_version: rows::number(row, "plan_version")?,
+        last_outcome: outcome.and_then(PollOutcome::parse),
+        last_polled: rows::opt_time(row, "last_polled_us")?,
+        last_changed: rows::opt_time(row, "last_changed_us")?,
+        last_error: row.try_get("last_error")?,
+        records: rows::number(row, "records")?,
+        state: rows::state(row, rows::number(row, "version")?)?,
+    })
+}
+
+pub(super) async fn targets(client: &impl GenericClient, filter: &TargetFilter) -> Work<Vec<TargetRow>> {
+    let sql = format!(
+        "{} WHERE ($1::text IS NULL OR s.name = $1) AND ($2::bigint IS NULL OR t.listed_by = $2)
+             AND ($3::text IS NULL OR strpos(t.key, $3) > 0) AND t.id > $4
+         ORDER BY t.id LIMIT $5",
+        *TARGETS
+    );
+    let lister = filter.listed_by.map(|lister| lister.0);
+    let after = filter.after.map_or(i64::MIN, |after| after.0);
+    let limit = i64::from(filter.limit);
+    all(client, &sql, &[&filter.source, &lister, &filter.key_contains, &after, &limit], target_row).await
+}
+
+pub(super) async fn target(client: &impl GenericClient, source: &str, key: &str) -> Work<Option<TargetRow>> {
+    let sql = format!("{} WHERE s.name = $1 AND t.key = $2", *TARGETS);
+    Ok(all(client, &sql, &[&source, &key], target_row).await?.pop())
+}
+
+/// The targets of a source that have the focus.
+pub(super) async fn focused(client: &impl GenericClient, source: &str) -> Work<Vec<TargetRow>> {
+    let sql = format!("{} WHERE s.name = $1 AND t.focused ORDER BY t.id", *TARGETS);
+    all(client, &sql, &[&source], target_row).await
+}
+
+const RECORDS: &str = "
+    SELECT r.kind, r.fingerprint, r.key, r.parent, r.group_print, r.content, r.body, r.holders, r.first_seen_us,
+        r.changed_us, r.gone_us
+    FROM records r JOIN sources s ON s.id = r.source_id";
+
+/// In the order in which they were asked for.
+pub(super) async fn records(
+    client: &impl GenericClient,
+    source: &str,
+    prints: &[Fingerprint],
+) -> Work<Vec<StoredRecord>> {
+    let prints: Vec<[u8; 16]> = prints.iter().map(|print| print.to_bytes()).collect();
+    let prints: Vec<&[u8]> = prints.iter().map(|print| print.as_slice()).collect();
+    let sql = format!(
+        "{RECORDS} JOIN unnest($2::bytea[]) WITH ORDINALITY AS w (print, n) ON r.fingerprint = w.print
+         WHERE s.name = $1 ORDER BY w.n"
+    );
+    all(client, &sql, &[&source, &prints], stored_record).await
+}
+
+/// The records of a kind that somebody holds, by key.
+pub(super) async fn held(client: &impl GenericClient, source: &str, kind: &str) -> Work<Vec<StoredRecord>> {
+    let sql = format!("{RECORDS} WHERE r.kind = $1 AND s.name = $2 AND r.holders > 0 ORDER BY r.key");
+    all(client, &sql, &[&kind, &source], stored_record).await
+}
+
+fn stored_record(row: &Row) -> Work<StoredRecord> {
+    Ok(StoredRecord {
+        kind: row.try_get("kind")?,
+        fingerprint: rows::print(row, "fingerprint")?,
+        key: row.try_get("key")?,
+        parent: rows::opt_print(row, "parent")?,
+        group: rows::print(row, "group_print")?,
+        content: rows::content(row, "content")?,
+        body: rows::json(row, "body")?,
+        holders: rows::small(row, "holders")?,
+        first_seen: rows::time(row, "first_seen_us")?,
+        last_changed: rows::time(row, "changed_us")?,
+        gone: rows::opt_time(row, "gone_us")?,
+    })
+}
+
+pub(super) async fn history(
+    client: &impl GenericClient,
+    source: &str,
+    record: Fingerprint,
+    stream: Option<&str>,
+    limit: u32,
+) -> Work<Vec<HistoryRow>> {
+    let sql = "SELECT h.at_us, h.stream, h.values_json, h.upstream, h.gap
+               FROM history h JOIN sources s ON s.id = h.source_id
+               WHERE s.name = $1 AND h.fingerprint = $2 AND ($3::text IS NULL OR h.stream = $3)
+               ORDER BY h.at_us DESC, h.stream DESC LIMIT $4";
+    let read = |row: &Row| {
+        Ok(HistoryRow {
+            at: rows::time(row, "at_us")?,
+            stream: row.try_get("stream")?,
+            values: rows::json(row, "values_json")?,
+            upstream: row.try_get("upstream")?,
+            gap: row.try_get("gap")?,
+        })
+    };
+    let print = record.to_bytes();
+    let parameters: [Parameter<'_>; 4] = [&source, &print.as_slice(), &stream, &i64::from(limit)];
+    let mut newest = all(client, sql, &parameters, read).await?;
+    newest.reverse();
+    Ok(newest)
+}
+
+const EVENTS: &str = "
+    SELECT e.seq, e.id, e.type, s.name AS source, e.target, e.rule, e.subject, e.subject_key, e.at_us, e.dedupe_key,
+        e.data";
+
+fn event(row: &Row) -> Work<Event> {
+    Ok(Event {
+        seq: rows::number(row, "seq")?,
+        id: rows::event_id(row, "id")?,
+        event_type: row.try_get("type")?,
+        source: row.try_get("source")?,
+        target: row.try_get("target")?,
+        rule: row.try_get("rule")?,
+        subject: rows::print(row, "subject")?,
+        subject_key: row.try_get("subject_key")?,
+        at: rows::time(row, "at_us")?,
+        dedupe_key: row.try_get("dedupe_key")?,
+        data: rows::json(row, "data")?,
+    })
+}
+
+pub(super) async fn events(
+    client: &impl GenericClient,
+    after: u64,
+    filter: &EventFilter,
+    limit: u32,
+) -> Work<Vec<Event>> {
+    let sql = format!(
+        "{EVENTS} FROM events e JOIN sources s ON s.id = e.source_id
+         WHERE e.seq > $1 AND ($2::text IS NULL OR s.name = $2)
+             AND ($3::text IS NULL OR e.type = $3) AND ($4::text IS NULL OR starts_with(e.type, $4))
+             AND ($5::bytea IS NULL OR e.subject = $5) AND ($6::text IS NULL OR e.target = $6)
+         ORDER BY e.seq LIMIT $7"
+    );
+    let (whole, prefix) = match filter.event_type.as_deref() {
+        Some(prefix) if prefix.ends_with('.') => (None, Some(prefix)),
+        whole => (whole, None),
+    };
+    let subject = filter.subject.map(|subject| subject.to_bytes().to_vec());
+    let parameters: [Parameter<'_>; 7] =
+        [&(after as i64), &filter.source, &whole, &prefix, &subject, &filter.target, &i64::from(limit)];
+    all(client, &sql, &parameters, event).await
+}
+
+pub(super) async fn polls(client: &impl GenericClient, target: TargetId, limit: u32) -> Work<Vec<PollLog>> {
+    let sql = "SELECT * FROM polls WHERE target_id = $1 ORDER BY poll_no DESC LIMIT $2";
+    all(client, sql, &[&target.0, &i64::from(limit)], poll_log).await
+}
+
+fn poll_log(row: &Row) -> Work<PollLog> {
+    let cause = |column: &str| -> Work<Option<Cause>> {
+        let word: Option<&str> = row.try_get(column)?;
+        let parse = |word: &str| {
+            Cause::parse(word)
+                .ok_or_else(|| Fault::Damaged(format!("column {column}: no such cause: {word}")))
+        };
+        word.map(parse).transpose()
+    };
+    let outcome: &str = row.try_get("outcome")?;
+    Ok(PollLog {
+        poll_no: rows::number(row, "poll_no")?,
+        due: rows::time(row, "due_us")?,
+        sent: rows::time(row, "sent_us")?,
+        ended: rows::time(row, "ended_us")?,
+        phase: row.try_get("phase")?,
+        outcome: PollOutcome::parse(outcome)
+            .ok_or_else(|| Fault::Damaged(format!("no such outcome of a poll: {outcome}")))?,
+        late: cause("late")?,
+        missed: rows::number(row, "missed")?,
+        missed_cause: cause("missed_cause")?,
+        requests: rows::small(row, "requests")?,
+        bytes: rows::number(row, "bytes")?,
+        changes: rows::small(row, "changes")?,
+        events: rows::small(row, "events")?,
+        error_class: row.try_get("error_class")?,
+        detail: row.try_get("detail")?,
+    })
+}
+
+pub(super) async fn runs(
+    client: &impl GenericClient,
+    target: TargetId,
+    from: Time,
+    to: Time,
+) -> Work<Vec<Run>> {
+    let sql =
+        "SELECT body FROM runs WHERE target_id = $1 AND to_us >= $2 AND from_us <= $3 ORDER BY from_us, id";
+    let read = |row: &Row| {
+        serde_json::from_str(row.try_get("body")?).map_err(|e| Fault::Damaged(format!("a stored run: {e}")))
+    };
+    all(client, sql, &[&target.0, &from.us(), &to.us()], read).await
+}
+
+pub(super) async fn settings(client: &impl GenericClient) -> Work<Vec<(String, serde_json::Value)>> {
+    let read = |row: &Row| Ok((row.try_get("key")?, rows::json(row, "value")?));
+    all(client, "SELECT key, value FROM settings ORDER BY key", &[], read).await
+}
+
+pub(super) async fn kv(client: &impl GenericClient, namespace: &str, key: &str) -> Work<Option<KvRow>> {
+    let sql = "SELECT namespace, key, value, updated_us FROM kv WHERE namespace = $1 AND key = $2";
+    let read = |row: &Row| {
+        Ok(KvRow {
+            namespace: row.try_get("namespace")?,
+            key: row.try_get("key")?,
+            value: rows::json(row, "value")?,
+            updated: rows::time(row, "updated_us")?,
+        })
+    };
+    Ok(all(client, sql, &[&namespace, &key], read).await?.pop())
+}
+
+pub(super) async fn deliveries(
+    client: &impl GenericClient,
+    sink: &str,
+    now: Time,
+    limit: u32,
+) -> Work<Vec<Delivery>> {
+    let sql = format!(
+        "{EVENTS}, d.attempts FROM deliveries d JOIN events e ON e.seq = d.seq JOIN sources s ON s.id = e.source_id
+         WHERE d.sink = $1 AND NOT d.dead AND d.retry_us <= $2 ORDER BY d.seq LIMIT $3"
+    );
+    let read = |row: &Row| Ok(Delivery { event: event(row)?, attempts: rows::small(row, "attempts")? });
+    all(client, &sql, &[&sink, &now.us(), &i64::from(limit)], read).await
+}
+
+pub(super) async fn stats(client: &impl GenericClient) -> Work<StoreStats> {
+    let sql = "SELECT (SELECT count(*) FROM targets) AS targets,
+            (SELECT count(*) FROM records WHERE gone_us IS NULL) AS records,
+            (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM history) AS history,
+            pg_database_size(current_database()) AS bytes,
+            (SELECT value FROM meta WHERE key = 'seq') AS seq,
+            coalesce((SELECT min(seq) FROM events), (SELECT value FROM meta WHERE key = 'seq') + 1) AS oldest_seq";
+    let read = |row: &Row| {
+        Ok(StoreStats {
+            targets: rows::number(row, "targets")?,
+            records: rows::number(row, "records")?,
+            events: rows::number(row, "events")?,
+            history: rows::number(row, "history")?,
+            bytes: rows::number(row, "bytes")?,
+            seq: rows::number(row, "seq")?,
+            oldest_seq: rows::number(row, "oldest_seq")?,
+        })
+    };
+    Ok(all(client, sql, &[], read).await?.pop().unwrap_or_default())
+}
