@@ -1,24 +1,16 @@
 //! A word from another process that something changed.
 
+use crate::TargetId;
+
 /// What somebody may want to look at sooner than he would have.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Hint {
-    /// Events came about.
-    Events,
-    /// Targets were created, re-planned or switched.
-    Plans,
+    /// Events came about, up to this number.
+    Events(u64),
+    /// Targets were created, re-planned, switched or removed; of those that existed, these.
+    Plans(Vec<TargetId>),
     /// A live setting changed.
     Settings,
-}
-
-impl Hint {
-    /// Reads the word that stands for it; words of later versions mean nothing.
-    pub(crate) fn parse(word: &str) -> Option<Hint> {
-        match word {
-            "events" => Some(Hint::Events),
-            "plans" => Some(Hint::Plans),
-            "settings" => Some(Hint::Settings),
-            _ => None,
-        }
-    }
+    /// Nobody listened for a while: anything may have changed.
+    Missed,
 }

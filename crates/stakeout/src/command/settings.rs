@@ -31,7 +31,7 @@ pub(super) async fn settings(place: &Place, args: SettingsArgs) -> Result<ExitCo
 }
 
 async fn list(place: &Place, json: bool) -> Result<()> {
-    let settings = match place.read() {
+    let settings = match place.read().await {
         Ok(store) => store.settings().await?,
         Err(StoreError::Missing { .. }) => Vec::new(),
         Err(error) => return Err(error.into()),
@@ -50,7 +50,7 @@ async fn list(place: &Place, json: bool) -> Result<()> {
 }
 
 async fn change(place: &Place, key: &str, value: Json) -> Result<()> {
-    match place.door()? {
+    match place.door().await? {
         Door::Running { socket, pid } => {
             let request = Request::Set { key: key.to_owned(), value: value.clone() };
             ask::running(&socket, &pid, &request).await?;

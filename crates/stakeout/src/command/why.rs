@@ -25,7 +25,7 @@ const WINDOW: Span = Span::hours(24);
 const EVENTS_BACK: u64 = 10_000;
 
 pub(super) async fn why(place: &Place, args: &WhyArgs) -> Result<ExitCode> {
-    let store = place.read()?;
+    let store = place.read().await?;
     let row = target::resolve(&*store, &args.target).await?;
     let evidence = gather(place, &*store, row).await?;
     let why = explain(&evidence);

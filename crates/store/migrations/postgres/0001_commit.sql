@@ -207,7 +207,7 @@ DECLARE
     v_wrote  record;
     v_answer stakeout_answer;
     v_news   boolean := false;
-    v_plans  boolean := false;
+    v_plans  bigint[] := '{}';
 BEGIN
     PERFORM stakeout_lock_targets(p_sources, p_alone);
     IF NOT p_synced THEN
@@ -245,16 +245,16 @@ BEGIN
         v_answer.quiet := false;
         v_answer.place := n;
         v_news := v_news OR cardinality(v_answer.told) > 0;
-        v_plans := v_plans OR cardinality(v_answer.touched) > 0;
+        v_plans := v_plans || v_answer.touched;
         RETURN NEXT v_answer;
     END LOOP;
     IF v_seq IS NOT NULL THEN
         PERFORM stakeout_end_numbering(v_seq);
     END IF;
     IF v_news THEN
-        PERFORM pg_notify('stakeout', 'events');
+        PERFORM stakeout_hint('events', ARRAY[v_seq]);
     END IF;
-    IF v_plans THEN
-        PERFORM pg_notify('stakeout', 'plans');
+    IF cardinality(v_plans) > 0 THEN
+        PERFORM stakeout_hint('plans', v_plans);
     END IF;
 END $$;

@@ -76,9 +76,9 @@ BEGIN
         PERFORM stakeout_end_numbering(o_seq);
     END IF;
     IF cardinality(o_told) > 0 THEN
-        PERFORM pg_notify('stakeout', 'events');
+        PERFORM stakeout_hint('events', ARRAY[o_seq]);
     END IF;
     IF cardinality(o_touched) > 0 THEN
-        PERFORM pg_notify('stakeout', 'plans');
+        PERFORM stakeout_hint('plans', o_touched);
     END IF;
 END $$;

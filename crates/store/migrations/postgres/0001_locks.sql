@@ -43,6 +43,14 @@ LANGUAGE sql AS $$ UPDATE meta SET value = p_seq WHERE key = 'seq' AND value <> 
 CREATE FUNCTION stakeout_relaxed() RETURNS void
 LANGUAGE sql AS $$ SELECT set_config('synchronous_commit', 'off', true) $$;
 
+-- A word to the other nodes when this transaction commits: who says it, what, and which. Words get lost and may be
+-- cut short; whoever hears none finds out by looking.
+CREATE FUNCTION stakeout_hint(p_word text, p_which bigint[]) RETURNS void
+LANGUAGE sql AS $$
+    SELECT pg_notify('stakeout', concat_ws(' ', coalesce(current_setting('stakeout.sender', true), '?'), p_word,
+        array_to_string(p_which[1:300], ',')))
+$$;
+
 -- Something in the work itself is wrong: only what proposes it is refused.
 CREATE FUNCTION stakeout_poison(p_reason text) RETURNS void
 LANGUAGE plpgsql AS $$

@@ -43,14 +43,14 @@ END $$;
 -- Creates what is wanted and updates what differs. Never touches a person's switch.
 CREATE FUNCTION stakeout_upsert_targets(
     p_source integer, p_lister bigint, p_wanted jsonb,
-    INOUT io_seq bigint, OUT o_created bigint[], OUT o_updated integer, OUT o_replanned bigint[])
+    INOUT io_seq bigint, OUT o_created bigint[], OUT o_updated bigint[], OUT o_replanned bigint[])
 LANGUAGE plpgsql AS $$
 DECLARE
     v_new jsonb;
     v_old record;
 BEGIN
     o_created := '{}';
-    o_updated := 0;
+    o_updated := '{}';
     o_replanned := '{}';
     FOR v_old IN
         SELECT t.id, w, t.spec_hash <> decode(w ->> 'hash', 'hex') AS differs,
@@ -66,7 +66,7 @@ BEGIN
         IF v_old.adopted THEN
             UPDATE targets SET listed_by = p_lister WHERE id = v_old.id;
         END IF;
-        o_updated := o_updated + 1;
+        o_updated := o_updated || v_old.id;
         CONTINUE WHEN NOT v_old.differs;
         UPDATE targets SET role = v_old.w ->> 'role', params = v_old.w ->> 'params',
             priority = (v_old.w ->> 'priority')::smallint, meaning = (v_old.w ->> 'meaning')::bigint,
@@ -178,6 +178,7 @@ DECLARE
     v_source  integer;
     v_seq     bigint;
     v_made    bigint[];
+    v_changed bigint[];
     v_surplus bigint[];
 BEGIN
     SELECT id INTO v_source FROM sources WHERE name = p_source_name;
@@ -187,9 +188,10 @@ BEGIN
     END IF;
     PERFORM stakeout_lock_targets(ARRAY[v_source], true);
     PERFORM stakeout_lock_records(ARRAY[v_source]);
-    SELECT u.io_seq, u.o_created, u.o_updated INTO v_seq, v_made, o_updated
+    SELECT u.io_seq, u.o_created, u.o_updated INTO v_seq, v_made, v_changed
     FROM stakeout_upsert_targets(v_source, NULL, v_desired, NULL) u;
     o_created := cardinality(v_made);
+    o_updated := cardinality(v_changed);
     SELECT array_agg(t.id) INTO v_surplus FROM targets t
     WHERE t.source_id = v_source AND t.listed_by IS NULL
         AND NOT EXISTS (SELECT 1 FROM jsonb_array_elements(v_desired) AS w WHERE w ->> 'key' = t.key);
@@ -201,7 +203,7 @@ BEGIN
         PERFORM stakeout_end_numbering(v_seq);
     END IF;
     IF o_created + o_updated + o_retired > 0 THEN
-        PERFORM pg_notify('stakeout', 'plans');
+        PERFORM stakeout_hint('plans', v_changed || v_surplus);
     END IF;
 END $$;
 
@@ -227,7 +229,7 @@ BEGIN
         INSERT INTO switched_off (source_id, key) VALUES (v_row.source_id, v_row.key) ON CONFLICT DO NOTHING;
         UPDATE targets SET enabled = false, wake_us = NULL, plan_version = plan_version + 1 WHERE id = p_id;
     END IF;
-    PERFORM pg_notify('stakeout', 'plans');
+    PERFORM stakeout_hint('plans', ARRAY[p_id]);
     RETURN true;
 END $$;
 
@@ -243,7 +245,7 @@ BEGIN
         UPDATE targets SET due_us = p_now, reason = 'asked for', plan_version = plan_version + 1,
             wake_us = stakeout_wake(true, lease_until_us, p_now)
         WHERE id = p_id;
-        PERFORM pg_notify('stakeout', 'plans');
+        PERFORM stakeout_hint('plans', ARRAY[p_id]);
     END IF;
     RETURN v_enabled;
 END $$;
@@ -253,7 +255,7 @@ CREATE FUNCTION stakeout_replan_all(p_plans text) RETURNS void
 LANGUAGE plpgsql AS $$
 DECLARE
     v_plan jsonb;
-    v_some boolean := false;
+    v_some bigint[] := '{}';
 BEGIN
     PERFORM stakeout_relaxed();
     PERFORM stakeout_lock_targets((SELECT array_agg(DISTINCT t.source_id)
@@ -263,10 +265,10 @@ BEGIN
             AND poll_no = (v_plan ->> 'poll_no')::bigint FOR UPDATE;
         IF FOUND THEN
             PERFORM stakeout_replan((v_plan ->> 'target')::bigint, v_plan);
-            v_some := true;
+            v_some := v_some || (v_plan ->> 'target')::bigint;
         END IF;
     END LOOP;
-    IF v_some THEN
-        PERFORM pg_notify('stakeout', 'plans');
+    IF cardinality(v_some) > 0 THEN
+        PERFORM stakeout_hint('plans', v_some);
     END IF;
 END $$;

@@ -6,7 +6,8 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, SystemTime};
 
 use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -31,6 +32,8 @@ pub(super) struct Address {
     pub(super) tls: Tls,
     /// For people: without user and password.
     pub(super) shown: String,
+    /// Who speaks, in hints: nobody needs to hear his own.
+    pub(super) sender: String,
 }
 
 const EXPECTED: &str = "expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters in the password \
@@ -51,7 +54,8 @@ impl Address {
         }
         // Our statements are short: compiling them would take longer than running them.
         let options = config.get_options().map(|own| format!("{own} ")).unwrap_or_default();
-        config.options(format!("{options}-c jit=off"));
+        let sender = sender();
+        config.options(format!("{options}-c jit=off -c stakeout.sender={sender}"));
         // A socket file has no name to check and nobody on the way.
         #[cfg(unix)]
         if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)))
@@ -61,7 +65,7 @@ impl Address {
         }
         let tls = Tls(MakeRustlsConnect::new(tls_config(config.get_ssl_mode(), root).map_err(wrong)?));
         let shown = show(&config);
-        Ok(Address { config, tls, shown })
+        Ok(Address { config, tls, shown, sender })
     }
 
     pub(super) fn pool(&self, connections: usize) -> Result<Pool, StoreError> {
@@ -75,6 +79,14 @@ impl Address {
             .build()
             .map_err(|e| StoreError::Database { doing: "make a pool of connections", message: e.to_string() })
     }
+}
+
+/// A name that no other store has, in this process or another.
+fn sender() -> String {
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    let n = COUNT.fetch_add(1, Ordering::Relaxed);
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    format!("{}-{}-{n}", std::process::id(), since.as_nanos())
 }
 
 /// Encryption, where it is wanted. The driver asks for it before it knows whether it is, and then a socket file has no

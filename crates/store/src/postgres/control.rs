@@ -32,7 +32,7 @@ pub(super) async fn poll_now(client: &Client, target: TargetId, now: Time) -> Wo
 /// The next complete answer is a new baseline, also if a poll is under way right now.
 pub(super) async fn rebaseline(client: &Client, target: TargetId) -> Work<()> {
     let sql = "UPDATE targets SET rebaseline = true, plan_version = plan_version + 1 WHERE id = $1
-               RETURNING pg_notify('stakeout', 'plans')";
+               RETURNING stakeout_hint('plans', ARRAY[id])";
     if all(client, sql, &[&target.0]).await?.is_empty() { Err(unknown(target)) } else { Ok(()) }
 }
 
@@ -44,14 +44,14 @@ pub(super) async fn set_setting(
 ) -> Work<()> {
     match value {
         None => {
-            let sql = "DELETE FROM settings WHERE key = $1 RETURNING pg_notify('stakeout', 'settings')";
+            let sql = "DELETE FROM settings WHERE key = $1 RETURNING stakeout_hint('settings', '{}')";
             all(client, sql, &[&key]).await?;
         }
         Some(value) => {
             let sql = "INSERT INTO settings AS s (key, value, updated_us) VALUES ($1, $2, $3)
                  ON CONFLICT (key) DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us
                      WHERE s.value <> excluded.value
-                 RETURNING pg_notify('stakeout', 'settings')";
+                 RETURNING stakeout_hint('settings', '{}')";
             all(client, sql, &[&key, &value.to_string(), &now.us()]).await?;
         }
     }

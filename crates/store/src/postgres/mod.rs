@@ -125,7 +125,7 @@ impl PgStore {
         };
         ready.await.map_err(|fault: Fault| store.unreachable(fault, doing))?;
         drop(client);
-        Ok(PgStore { listener: Some(Listener::start(address, hints)), ..store })
+        Ok(PgStore { listener: Some(Listener::start(address, hints).await), ..store })
     }
 
     fn new(
@@ -142,6 +142,11 @@ impl PgStore {
             hints: hints.unwrap_or_else(|| broadcast::channel(1).0),
             listener: None,
         })
+    }
+
+    /// What people may see of a URL: not user and password. An error says what is expected and repeats nothing.
+    pub fn shown_url(url: &str) -> Result<String> {
+        Ok(Address::parse(url)?.shown)
     }
 
     /// Where the database is, for people: without user and password.
