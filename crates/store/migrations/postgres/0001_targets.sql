@@ -272,3 +272,51 @@ BEGIN
         PERFORM stakeout_hint('plans', v_some);
     END IF;
 END $$;
+
+-- Claims that are still held with these tokens, their rows locked in order.
+CREATE FUNCTION stakeout_lock_claims(p_ids bigint[], p_fences bigint[]) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+BEGIN
+    PERFORM stakeout_relaxed();
+    PERFORM stakeout_lock_targets(ARRAY(SELECT DISTINCT source_id FROM targets WHERE id = ANY (p_ids)), false);
+    RETURN ARRAY(
+        SELECT t.id FROM targets t JOIN unnest(p_ids, p_fences) AS c (id, fence) ON t.id = c.id AND t.fence = c.fence
+        WHERE t.owner IS NOT NULL ORDER BY t.id FOR UPDATE OF t
+    );
+END $$;
+
+-- Gives claims back untouched, as if they had never been made.
+CREATE FUNCTION stakeout_release(p_ids bigint[], p_fences bigint[]) RETURNS void
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_held bigint[] := stakeout_lock_claims(p_ids, p_fences);
+BEGIN
+    UPDATE targets SET owner = NULL, lease_until_us = NULL, wake_us = stakeout_wake(enabled, NULL, due_us)
+    WHERE id = ANY (v_held);
+END $$;
+
+-- Extends claims; answers those that are still held.
+CREATE FUNCTION stakeout_renew(p_ids bigint[], p_fences bigint[], p_until bigint) RETURNS bigint[]
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_held bigint[] := stakeout_lock_claims(p_ids, p_fences);
+BEGIN
+    UPDATE targets SET lease_until_us = p_until, wake_us = stakeout_wake(enabled, p_until, due_us)
+    WHERE id = ANY (v_held);
+    RETURN v_held;
+END $$;
+
+-- Frees what an earlier process of this name held; answers how many. Due times and fencing tokens stay.
+CREATE FUNCTION stakeout_free(p_owner text) RETURNS integer
+LANGUAGE plpgsql AS $$
+DECLARE
+    v_ids bigint[];
+BEGIN
+    SELECT array_agg(id) INTO v_ids FROM targets WHERE owner = p_owner;
+    IF v_ids IS NULL THEN
+        RETURN 0;
+    END IF;
+    PERFORM stakeout_release(v_ids, ARRAY(SELECT fence FROM unnest(v_ids) WITH ORDINALITY AS x (id, n)
+        JOIN targets USING (id) ORDER BY n));
+    RETURN cardinality(v_ids);
+END $$;

@@ -109,3 +109,11 @@ BEGIN
         INSERT INTO made_views (name, sql) VALUES (p_names[n], p_sqls[n]);
     END LOOP;
 END $$;
+
+-- About how many rows a large table has; NULL when it is small enough to count.
+CREATE FUNCTION stakeout_estimate(p_table regclass) RETURNS bigint
+LANGUAGE sql AS $$
+    SELECT CASE WHEN sum(c.reltuples) >= 1000000 THEN sum(c.reltuples)::bigint END
+    FROM pg_class c
+    WHERE c.relkind = 'r' AND (c.oid = p_table OR c.oid IN (SELECT inhrelid FROM pg_inherits WHERE inhparent = p_table))
+$$;

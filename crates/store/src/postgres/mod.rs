@@ -90,8 +90,11 @@ impl PgStore {
         let address = Address::parse(url)?;
         let options = PgOptions { connections: 2, ..PgOptions::default() };
         let store = PgStore::new(&address, &options, None)?;
-        let found =
-            store.on("read the schema version", async |client| migrate::version(&***client).await).await?;
+        let found = async {
+            let client = store.pool.get().await?;
+            migrate::version(&**client).await
+        };
+        let found = found.await.map_err(|fault: Fault| store.unreachable(fault, "open the database"))?;
         migrate::check(found, migrate::STEPS)?;
         if found == 0 {
             return Err(StoreError::Missing { path: store.shown.into() });
@@ -104,7 +107,7 @@ impl PgStore {
         let (hints, _) = broadcast::channel(HINTS);
         let store = PgStore::new(&address, &options, Some(hints.clone()))?;
         let doing = "open the database";
-        let mut client = store.pool.get().await.map_err(|e| store.unreachable(e.into(), doing))?;
+        let client = store.pool.get().await.map_err(|e| store.unreachable(e.into(), doing))?;
         let ready = async {
             let encoding = client.query_one("SHOW server_encoding", &[]).await?;
             let encoding: &str = encoding.try_get(0)?;
@@ -112,7 +115,7 @@ impl PgStore {
                 let message = format!("the database's encoding is {encoding}: make one with ENCODING 'UTF8'");
                 return Err(Fault::Store(StoreError::Database { doing, message }));
             }
-            migrate::migrate(&mut client, steps).await?;
+            migrate::migrate(&client, steps).await?;
             let now = "SELECT stakeout_make_weeks((extract(epoch FROM now()) * 1000000)::bigint)";
             client.execute(now, &[]).await?;
             if let Some(node) = &options.node {

@@ -277,10 +277,12 @@ pub(super) async fn deliveries(
     all(client, &sql, &[&sink, &now.us(), &i64::from(limit)], read).await
 }
 
+/// Tables with more than about a million rows are estimated.
 pub(super) async fn stats(client: &impl GenericClient) -> Work<StoreStats> {
     let sql = "SELECT (SELECT count(*) FROM targets) AS targets,
-            (SELECT count(*) FROM records WHERE gone_us IS NULL) AS records,
-            (SELECT count(*) FROM events) AS events, (SELECT count(*) FROM history) AS history,
+            coalesce(stakeout_estimate('records'), (SELECT count(*) FROM records WHERE gone_us IS NULL)) AS records,
+            coalesce(stakeout_estimate('events'), (SELECT count(*) FROM events)) AS events,
+            coalesce(stakeout_estimate('history'), (SELECT count(*) FROM history)) AS history,
             pg_database_size(current_database()) AS bytes,
             (SELECT value FROM meta WHERE key = 'seq') AS seq,
             coalesce((SELECT min(seq) FROM events), (SELECT value FROM meta WHERE key = 'seq') + 1) AS oldest_seq";
