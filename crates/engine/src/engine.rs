@@ -24,7 +24,7 @@ use crate::poll::{CREDENTIALS, first_look, is_refused};
 use crate::settings::{self, settings_of, with_possible};
 use crate::shared::{MAX_PUBLISHED, Shared};
 use crate::stats::{PassReport, Stats};
-use crate::{claimer, deliver, derive, janitor, pricing};
+use crate::{claimer, deliver, derive, hints, janitor, pricing};
 
 /// Messages to the dispatcher that may wait.
 const MAX_MESSAGES: usize = 64;
@@ -201,6 +201,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         spawn(pricing::run(Arc::clone(&shared), messages.clone(), stop.clone())),
     ];
     others.push(spawn(settings::watch(Arc::clone(&shared), messages.clone(), stop.clone())));
+    others.push(spawn(hints::follow(Arc::clone(&shared), messages.clone(), stop.clone())));
     for (name, _) in shared.lanes.iter().filter(|(_, lane)| lane.source().derives().is_some()) {
         others.push(spawn(derive::run(Arc::clone(&shared), name.clone(), messages.clone(), stop.clone())));
     }

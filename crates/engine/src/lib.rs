@@ -20,6 +20,7 @@ mod durations;
 mod engine;
 mod fatal;
 pub mod fetch;
+mod hints;
 pub mod http;
 mod janitor;
 mod lane;

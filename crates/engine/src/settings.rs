@@ -88,19 +88,26 @@ pub(crate) async fn watch(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>
             () = stop.cancelled() => return,
             () = shared.clock.sleep_until(shared.clock.now() + WATCH_EVERY) => {}
         }
-        match follow(&shared).await {
-            Ok(moved) if moved.is_empty() => {}
-            Ok(moved) => {
-                if dispatcher.send(Message::Changed(moved)).await.is_err() {
-                    return;
-                }
-            }
-            Err(error) => {
-                warn!(%error, "the settings could not be read");
-                shared.store_failed(&error);
-            }
+        if follow_once(&shared, &dispatcher).await.is_err() {
+            return;
         }
     }
+}
+
+/// The engine is gone: nobody takes messages any more.
+pub(crate) struct Gone;
+
+/// Puts into force what the table says now, and has the targets that were planned anew let go of.
+pub(crate) async fn follow_once(shared: &Shared, dispatcher: &mpsc::Sender<Message>) -> Result<(), Gone> {
+    match follow(shared).await {
+        Ok(moved) if moved.is_empty() => {}
+        Ok(moved) => dispatcher.send(Message::Changed(moved)).await.map_err(|_| Gone)?,
+        Err(error) => {
+            warn!(%error, "the settings could not be read");
+            shared.store_failed(&error);
+        }
+    }
+    Ok(())
 }
 
 /// Puts into force what the table says now; answers the targets that were planned anew.

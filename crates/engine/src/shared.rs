@@ -81,9 +81,14 @@ impl Shared {
     /// Tells whoever waits for events.
     pub(crate) fn told(&self, events: &[Event]) {
         let Some(last) = events.last() else { return };
+        self.heard(last.seq);
+    }
+
+    /// Tells whoever waits for events that they go up to this number.
+    pub(crate) fn heard(&self, seq: u64) {
         self.newest.send_if_modified(|newest| {
-            let newer = last.seq > *newest;
-            *newest = (*newest).max(last.seq);
+            let newer = seq > *newest;
+            *newest = (*newest).max(seq);
             newer
         });
     }

@@ -46,8 +46,8 @@ pub struct GlobalArgs {
     /// The configuration file [default: stakeout.toml]
     #[arg(short, long, global = true, value_name = "FILE", env = "STAKEOUT_CONFIG")]
     pub config: Option<PathBuf>,
-    /// The store, over the one in the configuration: sqlite:PATH
-    #[arg(long, global = true, value_name = "URL", env = "STAKEOUT_STORE")]
+    /// The store, over the one in the configuration: sqlite:PATH or postgres://…
+    #[arg(long, global = true, value_name = "URL", env = "STAKEOUT_STORE", hide_env_values = true)]
     pub store: Option<String>,
     /// Log lines for people (text) or for programs (json)
     #[arg(long, global = true, value_name = "FORMAT")]

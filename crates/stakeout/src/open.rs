@@ -1,23 +1,66 @@
-//! Finding and opening the store: for reading beside a running process, for writing only when there is none.
+//! Finding and opening the store: a file, which one process writes and others read beside it, or a database server,
+//! which any number of processes share.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context;
+use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore, lock_holder};
 use stakeout_store::{Store, StoreError};
 
 use crate::UsageError;
 use crate::cli::GlobalArgs;
-use crate::config::{ConfigError, Loaded};
+use crate::config::{ConfigError, EngineSettings, Loaded};
 
 /// The configuration file when none is named.
 const CONFIG_FILE: &str = "stakeout.toml";
 
+/// Where everything is kept.
+#[derive(Clone)]
+pub(crate) enum Database {
+    /// SQLite, in this file.
+    File(PathBuf),
+    /// PostgreSQL.
+    Server {
+        /// With everything in it, also the password.
+        url: String,
+        /// For people: without user and password.
+        shown: String,
+    },
+}
+
+impl fmt::Display for Database {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Database::File(path) => path.display().fmt(f),
+            Database::Server { shown, .. } => f.write_str(shown),
+        }
+    }
+}
+
 /// The configuration and the database that a command is about.
 pub(crate) struct Place {
     pub(crate) loaded: Loaded,
-    pub(crate) database: PathBuf,
+    pub(crate) database: Database,
+}
+
+/// A store that is open for writing.
+pub(crate) enum Opened {
+    /// A file, and this process is the only one that writes it.
+    File(Arc<SqliteStore>),
+    /// A database server.
+    Server(Arc<PgStore>),
+}
+
+impl Opened {
+    pub(crate) fn store(&self) -> Arc<dyn Store> {
+        match self {
+            Opened::File(store) => Arc::clone(store) as Arc<dyn Store>,
+            Opened::Server(store) => Arc::clone(store) as Arc<dyn Store>,
+        }
+    }
 }
 
 impl Place {
@@ -40,54 +83,90 @@ impl Place {
         Ok(Place { loaded, database })
     }
 
-    /// The store, for reading; a process may be writing it.
-    pub(crate) fn read(&self) -> Result<Arc<dyn Store>, StoreError> {
-        Ok(Arc::new(SqliteStore::open_read_only(&self.database)?))
+    /// The store, for reading; other processes may be writing it.
+    pub(crate) async fn read(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match &self.database {
+            Database::File(path) => Arc::new(SqliteStore::open_read_only(path)?),
+            Database::Server { url, .. } => Arc::new(PgStore::open_existing(url).await?),
+        })
     }
 
     /// The store, for writing, or the process that has it. What does not exist is not created.
-    pub(crate) fn door(&self) -> Result<Door, anyhow::Error> {
+    pub(crate) async fn door(&self) -> Result<Door, anyhow::Error> {
         if let Some(running) = self.running()? {
             return Ok(running);
         }
-        if !self.database.exists() {
-            return Err(StoreError::Missing { path: self.database.clone() }.into());
+        let path = match &self.database {
+            Database::File(path) => path,
+            // Whoever runs hears of it by a hint, or by looking.
+            Database::Server { url, .. } => {
+                return Ok(Door::Direct(Arc::new(PgStore::open_existing(url).await?)));
+            }
+        };
+        if !path.exists() {
+            return Err(StoreError::Missing { path: path.clone() }.into());
         }
-        Ok(Door::Direct(Arc::new(self.create()?)))
+        Ok(Door::Direct(Arc::new(create(path)?)))
     }
 
-    /// The process that has the store, if there is one.
+    /// The process that has the store to itself, if there is one.
     pub(crate) fn running(&self) -> Result<Option<Door>, anyhow::Error> {
-        match lock_holder(&self.database) {
+        let Database::File(path) = &self.database else { return Ok(None) };
+        match lock_holder(path) {
             None => Ok(None),
             Some(holder) => match holder.socket {
                 Some(socket) => Ok(Some(Door::Running { socket, pid: holder.pid })),
                 None => anyhow::bail!(
                     "{} is in use by process {}, which takes no commands (it is just starting, or a `stakeout poll`): try again when it is done",
-                    self.database.display(),
+                    path.display(),
                     holder.pid
                 ),
             },
         }
     }
 
-    /// The store, for writing, created if it is not there.
-    pub(crate) fn create(&self) -> Result<SqliteStore, anyhow::Error> {
-        if let Some(directory) = self.database.parent().filter(|d| !d.as_os_str().is_empty())
-            && !directory.is_dir()
-        {
-            anyhow::bail!(
-                "the directory {} does not exist: create it, or correct store.url",
-                directory.display()
-            );
+    /// The store, for writing, created if it is not there. `clock` says whose time decides leases on a server.
+    pub(crate) async fn create(&self, clock: LeaseClock) -> Result<Opened, anyhow::Error> {
+        match &self.database {
+            Database::File(path) => Ok(Opened::File(Arc::new(create(path)?))),
+            Database::Server { url, .. } => {
+                // Only a name that somebody gave is this process's alone, whoever had it before.
+                let named = Some(self.node()).filter(|node| *node == self.loaded.config.engine.node);
+                let options = PgOptions { clock, node: named, ..PgOptions::default() };
+                let store = PgStore::open(url, options).await.context("cannot open the store")?;
+                Ok(Opened::Server(Arc::new(store)))
+            }
         }
-        SqliteStore::open(&self.database, OpenOptions::default()).context("cannot open the store")
     }
+
+    /// What this process is called. Where several share a store, nobody is called by the default name.
+    pub(crate) fn node(&self) -> String {
+        let configured = &self.loaded.config.engine.node;
+        match &self.database {
+            Database::Server { .. } if *configured == EngineSettings::default().node => {
+                let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+                format!("{}-{}", host.trim(), std::process::id())
+            }
+            _ => configured.clone(),
+        }
+    }
+}
+
+fn create(path: &Path) -> Result<SqliteStore, anyhow::Error> {
+    if let Some(directory) = path.parent().filter(|d| !d.as_os_str().is_empty())
+        && !directory.is_dir()
+    {
+        anyhow::bail!(
+            "the directory {} does not exist: create it, or correct store.url",
+            directory.display()
+        );
+    }
+    SqliteStore::open(path, OpenOptions::default()).context("cannot open the store")
 }
 
 /// The way in for whoever wants to write.
 pub(crate) enum Door {
-    /// Nobody has the store: it is ours.
+    /// Nobody has the store to himself: it can be written here.
     Direct(Arc<dyn Store>),
     /// Ask this process.
     Running {
@@ -98,12 +177,17 @@ pub(crate) enum Door {
     },
 }
 
-/// The file that a store URL names.
-fn database(url: &str) -> Result<PathBuf, String> {
-    let expected = "expected sqlite:PATH, such as sqlite:stakeout.db or sqlite:/var/lib/stakeout/stakeout.db";
+/// What a store URL names.
+fn database(url: &str) -> Result<Database, String> {
+    let expected = "expected sqlite:PATH, such as sqlite:stakeout.db or sqlite:/var/lib/stakeout/stakeout.db, or postgres://USER:PASSWORD@HOST/DATABASE";
+    if url.starts_with("postgres://") || url.starts_with("postgresql://") {
+        // Its own message says what is wrong, and repeats nothing of it.
+        let shown = PgStore::shown_url(url).map_err(|error| error.to_string())?;
+        return Ok(Database::Server { url: url.to_owned(), shown });
+    }
     match url.strip_prefix("sqlite:") {
         Some("" | ":memory:") => Err(format!("{expected}: a file is needed, found {url:?}")),
-        Some(path) => Ok(PathBuf::from(path.strip_prefix("//").unwrap_or(path))),
+        Some(path) => Ok(Database::File(PathBuf::from(path.strip_prefix("//").unwrap_or(path)))),
         // Only the scheme is shown: a URL of a database server may hold a password.
         None => Err(format!(
             "{expected}, found {:?}",
@@ -124,11 +208,22 @@ mod tests {
             ("sqlite:///var/lib/s.db", "/var/lib/s.db"),
             ("sqlite:a b.db", "a b.db"),
         ] {
-            assert_eq!(database(url).as_deref(), Ok(Path::new(path)));
+            assert_eq!(database(url).map(|found| found.to_string()).as_deref(), Ok(path));
         }
-        for bad in ["", "sqlite:", "sqlite::memory:", "stakeout.db", "postgres://u:pw@h/db"] {
-            let error = database(bad).expect_err("refused");
+        for bad in ["", "sqlite:", "sqlite::memory:", "stakeout.db", "mysql://u:pw@h/db"] {
+            let error = database(bad).err().expect("refused");
             assert!(error.starts_with("expected sqlite:PATH") && !error.contains("pw"), "{error}");
         }
+    }
+
+    #[test]
+    fn store_urls_name_servers_and_keep_their_passwords() {
+        for url in ["postgres://u:pw@h:5433/db", "postgresql://u:pw@h:5433/db?sslmode=require"] {
+            let found =
+                database(url).map_err(|error| assert!(!error.contains("pw"), "{error}")).expect("a server");
+            assert_eq!(found.to_string(), "postgres://h:5433/db");
+        }
+        let error = database("postgres://u:pw@h:nonsense/db").err().expect("refused");
+        assert!(error.contains("expected postgres://") && !error.contains("pw"), "{error}");
     }
 }

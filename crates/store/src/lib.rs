@@ -1,7 +1,7 @@
 //! Where polls become durable.
 //!
-//! [`Store`] is what the engine knows; [`sqlite`] is the embedded implementation. Every backend passes the same
-//! conformance suite (feature `conformance`) and behaves the same.
+//! [`Store`] is what the engine knows; [`sqlite`] is the embedded implementation, [`postgres`] the one that several
+//! nodes share. Every backend passes the same conformance suite (feature `conformance`) and behaves the same.
 //!
 //! **Invariants kept here:** one poll, one transaction; a stale fencing token is refused whole; an event exists
 //! once; sequence numbers are handed out in commit order. Nothing here knows a source, a cadence or HTTP.
@@ -9,7 +9,9 @@
 #[cfg(feature = "conformance")]
 pub mod conformance;
 mod error;
+mod hint;
 mod model;
+pub mod postgres;
 pub mod sqlite;
 pub mod views;
 
@@ -20,6 +22,7 @@ use stakeout_core::adherence::Run;
 use stakeout_core::{Event, Fingerprint, Kind, Time};
 
 pub use error::StoreError;
+pub use hint::Hint;
 pub use model::*;
 pub use stakeout_core::judge::Effect;
 
@@ -176,4 +179,9 @@ pub trait Store: Send + Sync + 'static {
 
     /// Numbers for people.
     async fn stats(&self) -> Result<StoreStats>;
+
+    /// What other processes say they changed. Hints get lost; looking is the truth. `None` when nobody else can write.
+    fn hints(&self) -> Option<tokio::sync::broadcast::Receiver<Hint>> {
+        None
+    }
 }

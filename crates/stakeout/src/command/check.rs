@@ -14,7 +14,7 @@ use stakeout_store::{StoreError, Validators};
 
 use crate::cli::CheckArgs;
 use crate::config::{Secrets, Wired};
-use crate::open::Place;
+use crate::open::{Database, Place};
 use crate::output;
 
 /// The most requests one look takes: enough to see that it works.
@@ -76,9 +76,14 @@ pub(super) async fn check(place: &Place, args: &CheckArgs) -> Result<ExitCode> {
 }
 
 async fn store(place: &Place) -> Finding {
-    let what = format!("store {}", place.database.display());
-    let running = lock_holder(&place.database).map(|holder| format!(", in use by process {}", holder.pid));
-    let stats = match place.read() {
+    let what = format!("store {}", place.database);
+    let file = match &place.database {
+        Database::File(path) => Some(path),
+        Database::Server { .. } => None,
+    };
+    let holder = file.and_then(|path| lock_holder(path));
+    let running = holder.map(|holder| format!(", in use by process {}", holder.pid));
+    let stats = match place.read().await {
         Ok(store) => store.stats().await,
         Err(error) => Err(error),
     };
@@ -96,7 +101,7 @@ async fn store(place: &Place) -> Finding {
             ),
         ),
         Err(StoreError::Missing { .. }) => {
-            let directory = place.database.parent().filter(|d| !d.as_os_str().is_empty());
+            let directory = file.and_then(|path| path.parent()).filter(|d| !d.as_os_str().is_empty());
             match directory.map(std::fs::metadata) {
                 Some(Err(error)) => {
                     Finding::new(what, false, format!("its directory cannot be used: {error}"))

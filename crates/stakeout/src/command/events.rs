@@ -19,7 +19,7 @@ const PAGE: u32 = 1_000;
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
 pub(super) async fn events(place: &Place, args: &EventsArgs) -> Result<ExitCode> {
-    let store = place.read()?;
+    let store = place.read().await?;
     let filter = EventFilter {
         source: args.source.clone(),
         event_type: args.event_type.clone(),

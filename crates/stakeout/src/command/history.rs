@@ -18,7 +18,7 @@ use crate::output::Table;
 use crate::{output, when};
 
 pub(super) async fn history(place: &Place, args: &HistoryArgs) -> Result<ExitCode> {
-    let store = place.read()?;
+    let store = place.read().await?;
     let found = find::find(place, &*store, &args.record).await?;
     let rows =
         store.history(&found.source, found.record.fingerprint, args.stream.as_deref(), args.limit).await?;

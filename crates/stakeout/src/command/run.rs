@@ -1,6 +1,5 @@
 //! `stakeout run`: the service.
 
-use std::path::Path;
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +11,15 @@ use stakeout_core::{Source, Span};
 use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Clock, Control, Engine, EngineConfig};
 use stakeout_server::{Scope, Server, UnknownScope};
+use stakeout_store::postgres::LeaseClock;
 use stakeout_store::{Store, TokenRow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
 use crate::cli::RunArgs;
-use crate::config::{Config, Secrets, Wired};
+use crate::config::{Secrets, Wired};
 use crate::control::{ControlHandler, Request, Socket, serve, socket_path};
-use crate::open::Place;
+use crate::open::{Database, Opened, Place};
 use crate::output;
 
 /// Whatever happens, the process is gone this long after it was asked to stop.
@@ -29,24 +29,26 @@ pub(super) async fn run(place: &Place, args: &RunArgs) -> Result<ExitCode> {
     let mut signals = Signals::listen()?;
     let Wired { sources, warnings } = place.loaded.some_sources(&Secrets::Environment)?;
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    let store = Arc::new(place.create()?);
-    let clock = if args.speed == 1.0 { Clock::system() } else { Clock::scaled(args.speed) };
-    let config =
-        engine_config(&place.loaded.config, Arc::clone(&store) as Arc<dyn Store>, sources.clone(), clock)?;
+    // A database server's clock decides leases, unless this process lives faster than the world.
+    let (clock, leases) = match args.speed {
+        1.0 => (Clock::system(), LeaseClock::Database),
+        speed => (Clock::scaled(speed), LeaseClock::Caller),
+    };
+    let opened = place.create(leases).await?;
+    let store = opened.store();
+    let config = engine_config(place, Arc::clone(&store), sources.clone(), clock)?;
     // Before anything is polled: an address that cannot be had is no reason to abandon polls.
     let server = match place.loaded.config.server.config(args.listen) {
-        Some(config) => Some(Server::bind(config, Arc::clone(&store) as Arc<dyn Store>).await?),
+        Some(config) => Some(Server::bind(config, Arc::clone(&store)).await?),
         None => None,
     };
     let engine = Engine::start(config).await.context("the engine cannot start")?;
 
-    let socket = listen(&place.database)?;
-    store.set_socket(socket.path())?;
-    greet(place, &sources, &*store, socket.path(), server.as_ref()).await?;
+    let socket = listen(place, &opened)?;
+    greet(place, &sources, &*store, socket.as_ref(), server.as_ref()).await?;
     let stop = CancellationToken::new();
-    let handler =
-        Arc::new(Commands { control: engine.control(), store: Arc::clone(&store) as Arc<dyn Store> });
-    let serving = tokio::spawn(serve(socket, handler, stop.clone()));
+    let handler = Arc::new(Commands { control: engine.control(), store });
+    let serving = socket.map(|socket| tokio::spawn(serve(socket, handler, stop.clone())));
     let answering = server.map(|server| tokio::spawn(server.run(engine.control(), stop.clone())));
 
     let died = tokio::select! {
@@ -59,7 +61,9 @@ pub(super) async fn run(place: &Place, args: &RunArgs) -> Result<ExitCode> {
     stop.cancel();
     let stopping = async {
         // The socket goes first: a command that comes now finds nobody rather than half an engine.
-        let _ = serving.await;
+        if let Some(serving) = serving {
+            let _ = serving.await;
+        }
         if let Some(answering) = answering {
             let _ = answering.await;
         }
@@ -85,14 +89,15 @@ pub(super) async fn run(place: &Place, args: &RunArgs) -> Result<ExitCode> {
 
 /// The engine's configuration; also that of a single pass.
 pub(super) fn engine_config(
-    config: &Config,
+    place: &Place,
     store: Arc<dyn Store>,
     sources: Vec<Arc<dyn Source>>,
     clock: Clock,
 ) -> Result<EngineConfig> {
+    let config = &place.loaded.config;
     let fetch = HttpFetch::new().context("the HTTP client cannot start")?;
     let mut engine = EngineConfig::new(store, sources, Arc::new(fetch));
-    engine.node = config.engine.node.clone();
+    engine.node = place.node();
     engine.clock = clock;
     engine.retention = (&config.retention).into();
     engine.lease = config.engine.lease.0;
@@ -101,28 +106,36 @@ pub(super) fn engine_config(
     Ok(engine)
 }
 
-fn listen(database: &Path) -> Result<Socket> {
+/// Whoever has a file to himself takes commands; where the store is shared, commands write it themselves.
+fn listen(place: &Place, opened: &Opened) -> Result<Option<Socket>> {
+    let (Database::File(database), Opened::File(store)) = (&place.database, opened) else { return Ok(None) };
     let path = socket_path(database)?;
-    Socket::bind(&path).with_context(|| format!("cannot listen for commands at {}", path.display()))
+    let socket =
+        Socket::bind(&path).with_context(|| format!("cannot listen for commands at {}", path.display()))?;
+    store.set_socket(socket.path())?;
+    Ok(Some(socket))
 }
 
 async fn greet(
     place: &Place,
     sources: &[Arc<dyn Source>],
     store: &dyn Store,
-    socket: &Path,
+    socket: Option<&Socket>,
     server: Option<&Server>,
 ) -> Result<()> {
     let targets = store.stats().await?.targets;
     let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
     let count = |n: u64, what: &str| format!("{n} {what}{}", if n == 1 { "" } else { "s" });
+    let reached = match socket {
+        Some(socket) => format!("control socket {}", socket.path().display()),
+        None => format!("node {}", place.node()),
+    };
     output::line(&format!(
-        "watching {} of {} ({}); store {}, control socket {}",
+        "watching {} of {} ({}); store {}, {reached}",
         count(targets, "target"),
         count(names.len() as u64, "source"),
         names.join(", "),
-        place.database.display(),
-        socket.display()
+        place.database
     ))?;
     match server {
         Some(server) => output::line(&format!("dashboard and API at http://{}/", server.address())),

@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use serde_json::Value as Json;
+use stakeout_core::Source;
 use stakeout_store::{Store, StoreError};
 
 use super::{ask, now};
@@ -31,7 +33,7 @@ pub(super) async fn settings(place: &Place, args: SettingsArgs) -> Result<ExitCo
 }
 
 async fn list(place: &Place, json: bool) -> Result<()> {
-    let settings = match place.read() {
+    let settings = match place.read().await {
         Ok(store) => store.settings().await?,
         Err(StoreError::Missing { .. }) => Vec::new(),
         Err(error) => return Err(error.into()),
@@ -50,7 +52,7 @@ async fn list(place: &Place, json: bool) -> Result<()> {
 }
 
 async fn change(place: &Place, key: &str, value: Json) -> Result<()> {
-    match place.door()? {
+    match place.door().await? {
         Door::Running { socket, pid } => {
             let request = Request::Set { key: key.to_owned(), value: value.clone() };
             ask::running(&socket, &pid, &request).await?;
@@ -63,19 +65,41 @@ async fn change(place: &Place, key: &str, value: Json) -> Result<()> {
     }
 }
 
-/// Validated as the running process would, then stored for its next start.
+/// Validated as the running process would, then stored: for its next start, or for those that share the store.
 async fn directly(place: &Place, store: &dyn Store, key: &str, value: &Json) -> Result<()> {
-    let parts = key.strip_prefix("source.").and_then(|rest| rest.split_once('.'));
-    let (name, setting) = parts
-        .ok_or_else(|| UsageError(format!("there is no setting {key:?}: expected source.NAME.SETTING")))?;
-    let prefix = format!("source.{name}.");
-    let stored = store.settings().await?;
     if value.is_null() {
         // Even one of a source that is no longer configured must be removable.
         store.set_setting(key, None, now()).await?;
         return Ok(());
     }
+    let stored = store.settings().await?;
     let Wired { sources, .. } = place.loaded.sources(&Secrets::Environment)?;
+    for (source, setting) in meant(&sources, key)? {
+        let prefix = format!("source.{}.", source.name());
+        let own = stored
+            .iter()
+            .filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?.to_owned(), value.clone())));
+        let mut settings: BTreeMap<String, Json> = own.collect();
+        settings.insert(setting.to_owned(), value.clone());
+        source.configured(&settings).map_err(|refused| UsageError(refused.to_string()))?;
+    }
+    store.set_setting(key, Some(value.clone()), now()).await.context("the setting cannot be stored")
+}
+
+/// The sources that a setting is meant for, and its name there: `source.NAME.SETTING`, or a plain name that some let be
+/// given so.
+fn meant<'a>(
+    sources: &'a [Arc<dyn Source>],
+    key: &'a str,
+) -> Result<Vec<(&'a Arc<dyn Source>, &'a str)>, UsageError> {
+    let unknown = || UsageError(format!("there is no setting {key:?}: expected source.NAME.SETTING"));
+    let Some(rest) = key.strip_prefix("source.") else {
+        let is_open =
+            |source: &&Arc<dyn Source>| source.open_settings().is_some_and(|prefix| key.starts_with(prefix));
+        let open: Vec<_> = sources.iter().filter(is_open).map(|source| (source, key)).collect();
+        return if open.is_empty() { Err(unknown()) } else { Ok(open) };
+    };
+    let (name, setting) = rest.split_once('.').ok_or_else(unknown)?;
     let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
     let source = sources.iter().find(|source| source.name() == name).ok_or_else(|| {
         UsageError(format!(
@@ -83,10 +107,5 @@ async fn directly(place: &Place, store: &dyn Store, key: &str, value: &Json) -> 
             suggest::instead(name, &names)
         ))
     })?;
-    let own =
-        stored.into_iter().filter_map(|(key, value)| Some((key.strip_prefix(&prefix)?.to_owned(), value)));
-    let mut settings: BTreeMap<String, Json> = own.collect();
-    settings.insert(setting.to_owned(), value.clone());
-    source.configured(&settings).map_err(|refused| UsageError(refused.to_string()))?;
-    store.set_setting(key, Some(value.clone()), now()).await.context("the setting cannot be stored")
+    Ok(vec![(source, setting)])
 }

@@ -20,7 +20,7 @@ pub(super) async fn tables(place: &Place, action: TablesAction) -> Result<ExitCo
     match bucket {
         Some(bucket) => change(place, &bucket, Verb::Rebaseline).await?,
         None => {
-            let all = buckets(&*place.read()?).await?;
+            let all = buckets(&*place.read().await?).await?;
             for bucket in &all {
                 change(place, bucket, Verb::Rebaseline).await?;
             }

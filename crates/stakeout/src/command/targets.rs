@@ -29,7 +29,7 @@ pub(super) async fn targets(place: &Place, args: TargetsArgs) -> Result<ExitCode
 }
 
 async fn list(place: &Place, args: &TargetsListArgs) -> Result<()> {
-    let store = place.read()?;
+    let store = place.read().await?;
     let mut table =
         Table::new(&["TARGET", "STATE", "DUE", "EVERY", "PHASE", "LAST POLL", "RECORDS", "ERROR"]);
     let (mut after, mut left) = (None, args.limit);
@@ -95,9 +95,9 @@ pub(super) enum Verb {
 /// Does it, through the running process if there is one.
 pub(super) async fn change(place: &Place, typed: &str, verb: Verb) -> Result<()> {
     // Found beside the running process, so that a typing mistake is told the same way either way.
-    let row = target::resolve(&*place.read()?, typed).await?;
+    let row = target::resolve(&*place.read().await?, typed).await?;
     let name = target::name(&row);
-    match place.door()? {
+    match place.door().await? {
         Door::Running { socket, pid } => {
             let target = name.clone();
             let request = match verb {

@@ -5,7 +5,8 @@ use std::process::ExitCode;
 use anyhow::Result;
 use serde_json::json;
 use stakeout_server::{NewToken, Scope};
-use stakeout_store::{Store, StoreError, TokenRow};
+use stakeout_store::postgres::LeaseClock;
+use stakeout_store::{StoreError, TokenRow};
 
 use super::{ask, now};
 use crate::cli::TokenAction;
@@ -25,20 +26,30 @@ pub(super) async fn token(place: &Place, action: TokenAction) -> Result<ExitCode
 
 async fn create(place: &Place, name: &str, scope: Scope) -> Result<()> {
     let NewToken { text, row } = NewToken::draw(name, scope, now());
-    match place.running()? {
-        Some(Door::Running { socket, pid }) => {
+    match door_or_new(place).await? {
+        Door::Running { socket, pid } => {
             let hash = TokenHash(row.hash.iter().map(|byte| format!("{byte:02x}")).collect());
             let TokenRow { id, name, scope, .. } = row;
             ask::running(&socket, &pid, &Request::AddToken { id, name, scope, hash }).await?;
         }
-        // The first token is made before the first start: it may be what the start waits for.
-        _ => place.create()?.add_token(&row).await?,
+        Door::Direct(store) => store.add_token(&row).await?,
     }
     output::line(&text)
 }
 
+/// The first token is made before the first start: it may be what the start waits for. A store that is there is opened
+/// as it is: whoever opens a shared one to run on it takes over the claims of his name.
+async fn door_or_new(place: &Place) -> Result<Door> {
+    match place.door().await {
+        Err(error) if matches!(error.downcast_ref(), Some(StoreError::Missing { .. })) => {
+            Ok(Door::Direct(place.create(LeaseClock::Database).await?.store()))
+        }
+        door => door,
+    }
+}
+
 async fn list(place: &Place, json: bool) -> Result<()> {
-    let tokens = match place.read() {
+    let tokens = match place.read().await {
         Ok(store) => store.tokens().await?,
         Err(StoreError::Missing { .. }) => Vec::new(),
         Err(error) => return Err(error.into()),
@@ -64,7 +75,7 @@ async fn list(place: &Place, json: bool) -> Result<()> {
 async fn revoke(place: &Place, typed: &str) -> Result<()> {
     // Whoever has found a token somewhere may revoke it as it is.
     let id = typed.strip_prefix("stk_").and_then(|rest| rest.split('_').next()).unwrap_or(typed);
-    let revoked = match place.door()? {
+    let revoked = match place.door().await? {
         Door::Running { socket, pid } => {
             let answer = ask::running(&socket, &pid, &Request::RevokeToken { id: id.to_owned() }).await?;
             answer["revoked"] == true

@@ -15,7 +15,7 @@ use crate::open::Place;
 use crate::{output, target};
 
 pub(super) async fn why(place: &Place, args: &WhyArgs) -> Result<ExitCode> {
-    let store = place.read()?;
+    let store = place.read().await?;
     let row = target::resolve(&*store, &args.target).await?;
     // Without its secrets a source cannot be made; what it would add is only the upstream's refresh time.
     let sources = place.loaded.sources(&Secrets::Environment).map(|wired| wired.sources).unwrap_or_default();

@@ -52,7 +52,8 @@ pub struct Config {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct StoreConfig {
-    /// `sqlite:PATH`; a relative path is relative to the working directory.
+    /// `sqlite:PATH`, where a relative path is relative to the working directory, or `postgres://…`, which any number of
+    /// nodes share.
     pub url: String,
 }
 
@@ -66,7 +67,8 @@ impl Default for StoreConfig {
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct EngineSettings {
-    /// This process's name, as targets and logs show it.
+    /// This process's name, as targets and logs show it. Nodes that share a database are told apart by it; where it is
+    /// left at its default there, a node is called after its host and process.
     pub node: String,
     /// How long a claimed target stays this process's own if it is never heard of again.
     pub lease: Duration,

@@ -11,6 +11,8 @@ pub mod commits;
 pub mod derived;
 pub mod events;
 pub mod records;
+#[cfg(unix)]
+pub mod server;
 pub mod story;
 pub mod targets;
 pub mod upkeep;

@@ -6,11 +6,12 @@ use stakeout_store::Store;
 use super::find::find;
 use super::*;
 use crate::config::Loaded;
+use crate::open::Database;
 use crate::simulate::racing::RacingDay;
 
 fn place(text: &str) -> Place {
     let loaded = Loaded::from_text("stakeout.toml", text).expect("valid");
-    Place { loaded, database: PathBuf::from("unused.db") }
+    Place { loaded, database: Database::File(PathBuf::from("unused.db")) }
 }
 
 /// What the words find, or why they do not.

@@ -1,0 +1,153 @@
+//! Taking due targets under a lease, keeping them, giving them back.
+
+use std::cmp::Reverse;
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use deadpool_postgres::Client;
+use stakeout_core::Time;
+use tokio_postgres::Row;
+
+use super::fault::Work;
+use super::{PgStore, all, one, rows};
+use crate::{Claim, ClaimRequest, TargetId};
+
+/// One statement takes the earliest of all sources. What others are about to take is skipped, so nobody waits. A held
+/// row whose lease ends between now and the horizon is found by its wake time, but must not be taken early. Only what
+/// was taken comes back: a large answer would keep the rows locked while a slow reader reads.
+const TAKE: &str = "
+    WITH clock AS MATERIALIZED (
+        SELECT CASE WHEN $1 THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ELSE $2 END AS now_us,
+            set_config('synchronous_commit', 'off', true) AS relaxed
+    ), candidates AS MATERIALIZED (
+        SELECT c.* FROM sources s, clock, LATERAL (
+            SELECT t.id, t.due_us, t.focused, t.priority, t.owner IS NOT NULL AS held FROM targets t
+            WHERE t.source_id = s.id AND t.wake_us <= $3
+                AND (t.owner IS NULL OR t.lease_until_us <= clock.now_us)
+            ORDER BY t.wake_us, t.focused DESC, t.priority DESC LIMIT $4
+            FOR UPDATE SKIP LOCKED
+        ) AS c
+        WHERE s.name = ANY ($5)
+        ORDER BY c.due_us, c.focused DESC, c.priority DESC LIMIT $4
+    )
+    UPDATE targets t SET fence = t.fence + 1, owner = $6, lease_until_us = greatest(clock.now_us, c.due_us) + $7,
+        wake_us = greatest(clock.now_us, c.due_us) + $7
+    FROM candidates c, clock WHERE t.id = c.id
+    RETURNING t.id, t.fence, t.lease_until_us, c.held, clock.now_us";
+
+static READ: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT s.name AS source, t.fence, t.incarnation, t.poll_no, t.plan_version,
+             coalesce(n.version, 0) AS version, n.body, {}, {}, {}
+         FROM targets t JOIN sources s ON s.id = t.source_id LEFT JOIN snapshots n ON n.target_id = t.id
+         WHERE t.id = ANY ($1)",
+        rows::SCHEDULE,
+        rows::SPEC,
+        rows::STATE,
+    )
+});
+
+struct Taken {
+    fence: u64,
+    lease_until: Time,
+    held: bool,
+}
+
+impl PgStore {
+    pub(super) async fn take(&self, client: &Client, request: &ClaimRequest) -> Work<Vec<Claim>> {
+        let horizon = (request.now + request.ahead).us();
+        let limit = i64::from(request.limit);
+        let database = self.offset.is_database();
+        let taken = all(
+            client,
+            TAKE,
+            &[
+                &database,
+                &request.now.us(),
+                &horizon,
+                &limit,
+                &request.sources,
+                &request.node,
+                &request.lease.as_us(),
+            ],
+        )
+        .await?;
+        let Some(first) = taken.first() else { return Ok(Vec::new()) };
+        self.offset.measure(request.now, first.try_get("now_us")?);
+        let mut by_id: HashMap<i64, Taken> = HashMap::with_capacity(taken.len());
+        for row in &taken {
+            let lease_until = self.offset.to_engine(row.try_get("lease_until_us")?);
+            let taken = Taken { fence: rows::number(row, "fence")?, lease_until, held: row.try_get("held")? };
+            by_id.insert(row.try_get("id")?, taken);
+        }
+        let ids: Vec<i64> = by_id.keys().copied().collect();
+        let mut claims = Vec::with_capacity(ids.len());
+        for row in all(client, &READ, &[&ids]).await? {
+            let id: i64 = row.try_get("id")?;
+            let fence = rows::number(&row, "fence")?;
+            // Whoever lost it again meanwhile has nothing to poll.
+            if let Some(taken) = by_id.get(&id).filter(|taken| taken.fence == fence) {
+                claims.push(claim(&row, TargetId(id), taken)?);
+            }
+        }
+        claims.sort_by_key(|claim| {
+            let rank = (claim.state.facts.focused, claim.spec.priority);
+            (claim.schedule.due, Reverse(rank), claim.target)
+        });
+        Ok(claims)
+    }
+
+    pub(super) async fn renew_all(
+        &self,
+        client: &Client,
+        claims: &[(TargetId, u64)],
+        until: Time,
+    ) -> Work<Vec<TargetId>> {
+        let (ids, fences) = split(claims);
+        let until = self.offset.to_database(until);
+        let row = one(client, "SELECT stakeout_renew($1, $2, $3)", &[&ids, &fences, &until]).await?;
+        let kept: Vec<i64> = row.try_get(0)?;
+        Ok(claims.iter().map(|(target, _)| *target).filter(|target| !kept.contains(&target.0)).collect())
+    }
+}
+
+fn claim(row: &Row, target: TargetId, taken: &Taken) -> Work<Claim> {
+    Ok(Claim {
+        target,
+        source: row.try_get("source")?,
+        spec: rows::spec(row)?,
+        incarnation: rows::number(row, "incarnation")?,
+        fence: taken.fence,
+        lease_until: taken.lease_until,
+        after_expired_lease: taken.held,
+        poll_no: rows::number(row, "poll_no")?,
+        plan_version: rows::number(row, "plan_version")?,
+        schedule: rows::schedule(row)?,
+        state: rows::state(row, rows::number(row, "version")?)?,
+        snapshot: rows::snapshot(row, "body")?,
+    })
+}
+
+fn split(claims: &[(TargetId, u64)]) -> (Vec<i64>, Vec<i64>) {
+    claims.iter().map(|(target, fence)| (target.0, *fence as i64)).unzip()
+}
+
+pub(super) async fn next_wake(client: &Client, sources: &[String]) -> Work<Option<Time>> {
+    let sql = "
+        SELECT min(w.wake_us) FROM sources s, LATERAL (
+            SELECT t.wake_us FROM targets t WHERE t.source_id = s.id AND t.wake_us IS NOT NULL
+            ORDER BY t.wake_us LIMIT 1
+        ) AS w WHERE s.name = ANY ($1)";
+    Ok(one(client, sql, &[&sources]).await?.try_get::<_, Option<i64>>(0)?.map(Time))
+}
+
+pub(super) async fn release(client: &Client, claims: &[(TargetId, u64)]) -> Work<()> {
+    let (ids, fences) = split(claims);
+    one(client, "SELECT stakeout_release($1, $2)", &[&ids, &fences]).await?;
+    Ok(())
+}
+
+/// Frees what an earlier process of this node's name held; answers how many.
+pub(super) async fn free_own(client: &Client, node: &str) -> Work<i32> {
+    Ok(one(client, "SELECT stakeout_free($1)", &[&node]).await?.try_get(0)?)
+}

@@ -1,0 +1,406 @@
+//! What only several nodes on one PostgreSQL can get wrong: starting, upgrading, locking, clocks, hints, weeks.
+
+use std::sync::Arc;
+
+use stakeout_core::{Field, FieldType, Kind, Span, Stream, Time};
+use stakeout_store::conformance::server::PostgresServer;
+use stakeout_store::conformance::story::{
+    KIND, Poll, SOURCE, STREAM, World, after, at, print, request, wanted,
+};
+use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
+use stakeout_store::{
+    Claim, ClaimRequest, CommitOutcome, Effect, Hint, PollCommit, PollOutcome, Retention, Stamp, Store,
+    StoreError,
+};
+use tokio_postgres::{Client, NoTls};
+
+/// A new database's URL; leaves the test when there is no server.
+macro_rules! database {
+    () => {
+        match PostgresServer::shared() {
+            Some(server) => server.create().await,
+            None => return,
+        }
+    };
+}
+
+async fn open(url: &str) -> Arc<PgStore> {
+    let options = PgOptions { clock: LeaseClock::Caller, ..PgOptions::default() };
+    Arc::new(PgStore::open(url, options).await.expect("opens"))
+}
+
+/// Somebody who looks at the database by other means.
+async fn raw(url: &str) -> Client {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connects");
+    tokio::spawn(connection);
+    client
+}
+
+async fn number(client: &Client, sql: &str) -> i64 {
+    client.query_one(sql, &[]).await.expect("a query").get(0)
+}
+
+async fn texts(client: &Client, sql: &str) -> Vec<String> {
+    let rows = client.query(sql, &[]).await.expect("a query");
+    rows.iter()
+        .map(|row| {
+            let cells =
+                (0..row.len()).map(|n| row.get::<_, Option<String>>(n).unwrap_or_else(|| "NULL".into()));
+            cells.collect::<Vec<_>>().join(" · ")
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn nodes_that_start_together_make_one_schema() {
+    let url = database!();
+    let mut starting = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let url = url.clone();
+        starting.spawn(async move { open(&url).await });
+    }
+    assert_eq!(starting.join_all().await.len(), 6);
+    let raw = raw(&url).await;
+    assert_eq!(number(&raw, "SELECT count(*) FROM schema_steps").await, 1);
+    assert_eq!(number(&raw, "SELECT count(*) FROM pg_class WHERE relname ~ '^history_w\\d+$'").await, 6);
+}
+
+/// A newer node has made the next step: the older one goes on, and others of its version may start. Two steps ahead it
+/// stays away.
+#[tokio::test]
+async fn a_node_works_with_the_next_schema_and_refuses_the_one_after() {
+    let url = database!();
+    let old = World::with(open(&url).await, &["a"]).await;
+    let raw = raw(&url).await;
+    let next = "ALTER TABLE targets ADD COLUMN colour text NOT NULL DEFAULT 'grey';
+        ALTER TABLE records ADD COLUMN weight bigint;
+        CREATE FUNCTION stakeout_commit_2(p_polls text[]) RETURNS void LANGUAGE sql AS 'SELECT';
+        INSERT INTO schema_steps VALUES (2)";
+    raw.batch_execute(next).await.expect("the next step");
+    let claim = old.claim_one(0).await;
+    old.done(Poll::of(&claim, 1).sees(&claim, &[("x", 1)]).tells(&claim, "drop", "x", Effect::Appeared))
+        .await;
+    let another = World { store: open(&url).await };
+    let claim = another.claim_one(11).await;
+    another.done(Poll::of(&claim, 12).sees(&claim, &[("x", 2)])).await;
+
+    raw.batch_execute("INSERT INTO schema_steps VALUES (3)").await.expect("two steps ahead");
+    for refused in [PgStore::open(&url, PgOptions::default()).await, PgStore::open_existing(&url).await] {
+        let error = refused.expect_err("refused");
+        assert!(matches!(error, StoreError::TooNew { found: 3, known: 1 }), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_database_without_us_is_not_ours_to_read() {
+    let url = database!();
+    let error = PgStore::open_existing(&url).await.expect_err("nothing there");
+    assert!(matches!(error, StoreError::Missing { .. }), "{error}");
+    let nowhere = PgStore::open("postgres://u:secret@127.0.0.1:1/db", PgOptions::default()).await;
+    let error = nowhere.expect_err("nobody there").to_string();
+    assert!(error.contains("postgres://127.0.0.1:1/db") && !error.contains("secret"), "{error}");
+}
+
+/// Two nodes commit batches that touch the same records and targets' neighbours in opposite orders, with events and
+/// listings among them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_never_wait_in_a_circle() {
+    const ROUNDS: i64 = 30;
+    let url = database!();
+    let keys: Vec<String> = (0..16).map(|n| format!("t{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let nodes = [World::with(open(&url).await, &keys).await, World { store: open(&url).await }];
+    let mut claims = nodes[0].claim(0).await;
+    let others = claims.split_off(8);
+    let mut writing = tokio::task::JoinSet::new();
+    for (n, (world, mut claims)) in nodes.into_iter().zip([claims, others]).enumerate() {
+        writing.spawn(async move {
+            for round in 1..=ROUNDS {
+                if n == 1 {
+                    claims.reverse();
+                }
+                let polls: Vec<Poll> =
+                    claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
+                let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
+                for outcome in world.store.commit(batch).await.expect("commit") {
+                    assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+                }
+                claims = claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect();
+            }
+            world
+        });
+    }
+    let worlds = writing.join_all().await;
+    let raw = raw(&url).await;
+    assert_eq!(
+        number(&raw, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await,
+        0
+    );
+    let events = worlds[0].store.events(0, &Default::default(), 10_000).await.expect("events");
+    let seqs: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs.len(), (ROUNDS * 16) as usize);
+    assert!(seqs.is_sorted());
+    for name in ["one", "two", "three"] {
+        assert_eq!(worlds[0].record(name).await.expect("stored").holders, 16, "{name}");
+    }
+}
+
+/// A poll that changes the shared records, tells of it, and now and then lists another target.
+fn busy(claim: &Claim, round: i64, k: usize) -> Poll {
+    let mut names = [("one", round), ("two", round), ("three", round)];
+    names.rotate_left(k % 3);
+    let mut poll = Poll::of(claim, round).with(|p| p.hold_until = Some(at(600))).sees(claim, &names);
+    poll.0.state.memory.version = round as u64;
+    if k % 4 == 3 && round % 5 == 0 {
+        let listed = wanted(&format!("{}/child", claim.spec.key), 9_000 + round);
+        poll.0.reconcile = Some(stakeout_store::Reconcile { upserts: vec![listed], retire: vec![] });
+    }
+    poll.tells(claim, "tick", "one", Effect::Any)
+}
+
+/// Nodes write with connections of their own while one reads along.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_never_find_a_lower_number_later_whoever_writes() {
+    const POLLS: i64 = 40;
+    let url = database!();
+    let keys = ["a", "b", "c", "d"];
+    let first = World::with(open(&url).await, &keys).await;
+    // Different sources, so that nothing but the numbering stands between them.
+    let mut writing = tokio::task::JoinSet::new();
+    for n in 0..4 {
+        let store = open(&url).await;
+        let source = format!("source{n}");
+        store.reconcile_roots(&source, &[wanted("a", 0)], at(0)).await.expect("roots");
+        writing.spawn(async move {
+            let ask = ClaimRequest { sources: vec![source], ..request(0) };
+            let mut claim = store.claim(ask).await.expect("claim").remove(0);
+            for n in 1..=POLLS {
+                let poll = Poll::of(&claim, n).holding(&claim).with(|p| p.state.memory.version += 1);
+                let poll = poll.tells(&claim, "tick", "x", Effect::Any);
+                let outcome = store.commit(vec![poll.0.clone().into()]).await.expect("commit").remove(0);
+                assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+                claim = after(&claim, &poll);
+            }
+        });
+    }
+    let mut seen: Vec<u64> = Vec::new();
+    while seen.len() < 4 * POLLS as usize {
+        let news = first.events(seen.last().copied().unwrap_or(0)).await;
+        seen.extend(news.iter().map(|event| event.seq));
+        tokio::task::yield_now().await;
+    }
+    assert!(seen.is_sorted(), "nothing was passed by");
+    writing.join_all().await;
+}
+
+/// Two nodes claim at once: every target goes to exactly one, and nobody waits.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_target_is_claimed_by_one_node() {
+    let url = database!();
+    let keys: Vec<String> = (0..200).map(|n| format!("t{n:03}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let world = World::with(open(&url).await, &keys).await;
+    let mut claiming = tokio::task::JoinSet::new();
+    for n in 0..4 {
+        let store = if n == 0 { Arc::clone(&world.store) } else { open(&url).await as Arc<dyn Store> };
+        claiming.spawn(async move {
+            let mut taken = Vec::new();
+            loop {
+                let ask = ClaimRequest { node: format!("node-{n}"), limit: 7, ..request(1) };
+                let claims = store.claim(ask).await.expect("claim");
+                if claims.is_empty() {
+                    return taken;
+                }
+                taken.extend(claims.into_iter().map(|claim| claim.spec.key));
+            }
+        });
+    }
+    let mut taken: Vec<String> = claiming.join_all().await.into_iter().flatten().collect();
+    // A row that somebody had locked for a moment was skipped by the others, who may have gone by then.
+    taken.extend(world.claim_keys(1).await);
+    taken.sort();
+    assert_eq!(taken, keys, "each once");
+}
+
+/// Clocks that are ten minutes off take nothing from a holder, and lose nothing of their own.
+#[tokio::test]
+async fn the_databases_clock_decides_leases() {
+    let url = database!();
+    let open = async || Arc::new(PgStore::open(&url, PgOptions::default()).await.expect("opens"));
+    let (right, ahead, behind) = (open().await, open().await, open().await);
+    let now = Time::from_secs(number(&raw(&url).await, "SELECT extract(epoch FROM now())::bigint").await);
+    let off = Span::mins(10);
+    right.reconcile_roots(SOURCE, &[wanted("a", 0)], now).await.expect("roots");
+    let row = right.target(SOURCE, "a").await.expect("reads").expect("exists");
+    right.poll_now(row.id, now - Span::hours(1)).await.expect("due");
+    let ask = |now: Time| ClaimRequest { now, ..request(0) };
+    let claim = right.claim(ask(now)).await.expect("claim").remove(0);
+    assert!(claim.lease_until >= now + Span::secs(59) && claim.lease_until <= now + Span::secs(61));
+    assert!(ahead.claim(ask(now + off)).await.expect("claim").is_empty(), "a fast clock takes nothing");
+
+    let lapse = "UPDATE targets SET lease_until_us = 1, wake_us = 1";
+    raw(&url).await.batch_execute(lapse).await.expect("the lease runs out");
+    let theirs = behind.claim(ask(now - off)).await.expect("claim").remove(0);
+    assert!(theirs.after_expired_lease);
+    assert!(theirs.lease_until <= now - off + Span::secs(61), "as its own clock counts");
+    assert!(
+        right.claim(ask(now + Span::secs(30))).await.expect("claim").is_empty(),
+        "held by the database's clock"
+    );
+    let poll = Poll::of(&claim, 0).with(|p| p.now = now);
+    assert_eq!(right.commit(vec![poll.0.into()]).await.expect("commit"), [CommitOutcome::Stale]);
+}
+
+#[tokio::test]
+async fn other_nodes_hear_of_changes() {
+    let url = database!();
+    let (speaker, listener) = (World { store: open(&url).await }, open(&url).await);
+    let (mut own, mut hints) = (speaker.store.hints().expect("listens"), listener.hints().expect("listens"));
+    speaker.roots(&["a"]).await;
+    assert_eq!(hints.recv().await, Ok(Hint::Plans(vec![])));
+    let id = speaker.row("a").await.id;
+    let claim = speaker.claim_one(0).await;
+    let told = speaker.done(Poll::of(&claim, 1).tells(&claim, "drop", "x", Effect::Any)).await.events;
+    assert_eq!(hints.recv().await, Ok(Hint::Events(told[0].seq)));
+    speaker.store.poll_now(id, at(2)).await.expect("due");
+    assert_eq!(hints.recv().await, Ok(Hint::Plans(vec![id])));
+    speaker.store.set_enabled(id, false, at(3)).await.expect("off");
+    assert_eq!(hints.recv().await, Ok(Hint::Plans(vec![id])));
+    speaker.store.set_setting("k", Some(1.into()), at(3)).await.expect("set");
+    assert_eq!(hints.recv().await, Ok(Hint::Settings));
+    listener.set_setting("k", None, at(4)).await.expect("unset");
+    assert_eq!(own.recv().await, Ok(Hint::Settings), "nobody hears himself");
+}
+
+/// A text that PostgreSQL cannot hold is its poll's own misfortune, wherever it stands.
+#[tokio::test]
+async fn a_nul_harms_no_other() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a", "b", "c", "d"]).await;
+    let claims = world.claim(0).await;
+    let mut polls: Vec<Poll> =
+        claims.iter().map(|claim| Poll::of(claim, 1).with(|p| p.outcome = PollOutcome::Failed)).collect();
+    polls[0].0.error = Some("before\0after".into());
+    polls[1] = polls[1].clone().sees(&claims[1], &[("x\0y", 1)]);
+    polls[2] = polls[2].clone().sees(&claims[2], &[("z", 1)]);
+    let batch = polls.into_iter().map(|poll| poll.0.into()).collect();
+    let outcomes = world.store.commit(batch).await.expect("commit");
+    for (n, outcome) in outcomes.iter().enumerate() {
+        match (n, outcome) {
+            (0 | 1, CommitOutcome::Poisoned(_)) | (2 | 3, CommitOutcome::Done(_)) => {}
+            _ => panic!("poll {n}: {outcome:?}"),
+        }
+    }
+}
+
+/// The commonest commit touches no index: that is what the free space on the pages is for.
+#[tokio::test]
+async fn a_poll_that_keeps_its_place_is_a_heap_only_update() {
+    const POLLS: i64 = 50;
+    let url = database!();
+    let options = PgOptions { clock: LeaseClock::Caller, connections: 1, node: None };
+    let world = World::with(Arc::new(PgStore::open(&url, options).await.expect("opens")), &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    for n in 1..=POLLS {
+        let poll = Poll::of(&claim, n).holding(&claim);
+        assert!(world.done(poll.clone()).await.held);
+        claim = after(&claim, &poll);
+    }
+    drop(world);
+    // A backend hands in its numbers when it ends.
+    let raw = raw(&url).await;
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    while number(&raw, others).await > 0 {
+        raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
+    }
+    raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
+    let hot = number(&raw, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'targets'").await;
+    let all = number(&raw, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'targets'").await;
+    assert_eq!(all, POLLS + 1, "the claim and each poll");
+    // Now and then a page is full before its dead rows are swept.
+    assert!(hot * 10 >= all * 9, "{hot} of {all} without touching an index");
+}
+
+/// History goes by whole weeks; the newest row of what is held stays, and what lies outside every week is kept, too.
+#[tokio::test]
+async fn history_goes_by_weeks() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a"]).await;
+    let raw = raw(&url).await;
+    let week = 7 * 24 * 3_600;
+    let keep = Span::hours(4 * 7 * 24);
+    let retention = Retention { events: keep, history: keep, polls: keep, gone_records: keep };
+    let weeks = "SELECT count(*) FROM pg_class WHERE relname ~ '^history_w\\d+$'";
+    // Before the weeks around this time exist, rows go to the default.
+    let mut claim = world.claim_one(0).await;
+    let first =
+        Poll::of(&claim, 1).with(|p| p.hold_until = Some(at(99 * week))).sees(&claim, &[("x", 1), ("y", 1)]);
+    world.done(first.clone()).await;
+    claim = after(&claim, &first);
+    assert_eq!(number(&raw, "SELECT count(*) FROM history_default").await, 2);
+    world.store.prune(&retention, at(2), 100).await.expect("makes weeks");
+    assert_eq!(number(&raw, "SELECT count(*) FROM history_default").await, 0, "moved to its week");
+    for n in 1..=9 {
+        let poll = Poll::of(&claim, n * week).with(|p| p.hold_until = Some(at(99 * week)));
+        let poll = poll.sees(&claim, &[("x", n + 1), ("y", 1)]);
+        world.done(poll.clone()).await;
+        claim = after(&claim, &poll);
+        while world.store.prune(&retention, at(n * week), 100).await.expect("prune").more {}
+    }
+    let left = world.store.history(SOURCE, print("x"), Some(STREAM), 99).await.expect("history");
+    let prices: Vec<i64> = left.iter().filter_map(|row| row.values["price"].as_i64()).collect();
+    assert_eq!(prices, [6, 7, 8, 9, 10], "four weeks");
+    let y = world.store.history(SOURCE, print("y"), None, 99).await.expect("history");
+    assert_eq!(y.len(), 1, "its only price, although its week is gone");
+    assert!(number(&raw, weeks).await <= 4 + 2 + 4 + 6, "old weeks are gone");
+    let old =
+        Poll::of(&claim, 10 * week).with(|p| p.now = at(-50 * week)).remembers("x", 77, Stamp::Upstream);
+    let done = world.done(old.with(|p| p.now = at(10 * week))).await;
+    assert_eq!(done.history_rows, 1, "a time outside every week has a place");
+}
+
+#[tokio::test]
+async fn anyone_can_open_the_database_and_read_it() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a"]).await;
+    let slots = |fields: Vec<Field>| Kind {
+        views: vec![],
+        family: "tables".into(),
+        collection: "slots".into(),
+        version: 1,
+        fields,
+        streams: vec![Stream { name: STREAM.into(), fields: vec!["price".into()] }],
+        merges: false,
+    };
+    let price = Field::new("price", FieldType::Int);
+    let kind = slots(vec![price.clone()]);
+    assert_eq!(kind.full_name(), KIND);
+    let claim = world.claim_one(0).await;
+    world.done(Poll::of(&claim, 1).sees(&claim, &[("x", 7)])).await;
+    world.store.set_setting("k", Some("v".into()), at(1)).await.expect("set");
+    world.store.ensure_views(std::slice::from_ref(&kind)).await.expect("views");
+    world.store.ensure_views(&[kind]).await.expect("again");
+    let raw = raw(&url).await;
+    let slots_now = "SELECT key, price::text, source, parent, first_seen FROM slots";
+    assert_eq!(texts(&raw, slots_now).await, ["x · 7 · nyc · NULL · 2027-01-15T08:00:01.000Z"]);
+    let prices = "SELECT slot, price::text, timestamp, source FROM price_history";
+    assert_eq!(texts(&raw, prices).await, ["x · 7 · 2027-01-15T08:00:01.000Z · nyc"]);
+    let targets =
+        "SELECT source, target, interval_ms::text, priority::text, next_due_at, enabled::text, last_status,
+        last_fetched_at FROM ingest_targets";
+    let row = "nyc · a · 10000 · 50 · 2027-01-15T08:00:11.000Z · true · ok · 2027-01-15T08:00:01.000Z";
+    assert_eq!(texts(&raw, targets).await, [row]);
+    assert_eq!(texts(&raw, "SELECT key, value FROM server_settings").await, ["k · \"v\""]);
+
+    raw.batch_execute("CREATE VIEW my_own AS SELECT 1 AS one").await.expect("a person's own");
+    world
+        .store
+        .ensure_views(&[slots(vec![price, Field::new("party", FieldType::Int)])])
+        .await
+        .expect("changed");
+    assert_eq!(texts(&raw, "SELECT party::text FROM slots").await, ["NULL"]);
+    world.store.ensure_views(&[]).await.expect("none");
+    let left =
+        texts(&raw, "SELECT viewname::text FROM pg_views WHERE schemaname = 'public' ORDER BY 1").await;
+    assert_eq!(left, ["client_kv", "ingest_targets", "my_own", "server_settings"]);
+}
