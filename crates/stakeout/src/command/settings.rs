@@ -86,12 +86,12 @@ async fn directly(place: &Place, store: &dyn Store, key: &str, value: &Json) -> 
     store.set_setting(key, Some(value.clone()), now()).await.context("the setting cannot be stored")
 }
 
-/// The sources that a setting is meant for, and its name there: `source.NAME.SETTING`, or a plain name that some let be
+/// A source that a setting is meant for, and its name there.
+type Meant<'a> = (&'a Arc<dyn Source>, &'a str);
+
+/// The sources that a setting is meant for: `source.NAME.SETTING`, or a plain name that some let be
 /// given so.
-fn meant<'a>(
-    sources: &'a [Arc<dyn Source>],
-    key: &'a str,
-) -> Result<Vec<(&'a Arc<dyn Source>, &'a str)>, UsageError> {
+fn meant<'a>(sources: &'a [Arc<dyn Source>], key: &'a str) -> Result<Vec<Meant<'a>>, UsageError> {
     let unknown = || UsageError(format!("there is no setting {key:?}: expected source.NAME.SETTING"));
     let Some(rest) = key.strip_prefix("source.") else {
         let is_open =
