@@ -149,6 +149,27 @@ async fn settings_take_effect_at_once_and_bad_ones_are_refused() {
 }
 
 #[tokio::test]
+async fn a_setting_written_into_the_table_by_others_is_heard() {
+    let scene = Scene::start(|_| Act::json(&items(&[("a", 1)])), json!({"every": "1h"})).await;
+    scene.polled(1).await;
+    let write = async |value: serde_json::Value| {
+        let now = stakeout_core::Time::from_secs(1);
+        scene.store.set_setting("source.s.every_ms", Some(value), now).await.expect("written");
+    };
+    write(json!(20)).await;
+    // Without the setting the next poll is an hour away.
+    scene.polled_more(3).await;
+    assert_eq!(scene.target().await.schedule.interval, Span::ms(20));
+    // What cannot be is passed over, and does not stand in the way of the next one.
+    write(json!("soon")).await;
+    write(json!(40)).await;
+    while scene.target().await.schedule.interval != Span::ms(40) {
+        scene.polled_more(1).await;
+    }
+    scene.stop().await;
+}
+
+#[tokio::test]
 async fn one_pass_polls_what_is_due_once_and_leaves_nothing_claimed() {
     let served = Arc::new(AtomicU64::new(0));
     let count = Arc::clone(&served);
