@@ -2,15 +2,23 @@
 
 use serde_json::{Map, Value as Json};
 
+use crate::record::object_text;
 use crate::{FieldChange, Record, Value};
 
 /// One row of a stream, to be stamped by whoever observed it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct Row<'a> {
     /// The stream.
-    pub stream: String,
+    pub stream: &'a str,
     /// All fields of the stream.
-    pub values: Map<String, Json>,
+    pub values: Vec<(&'a str, &'a Value)>,
+}
+
+impl Row<'_> {
+    /// The values as a JSON object, as stored.
+    pub fn text(self) -> String {
+        object_text(self.values)
+    }
 }
 
 /// The tracked fields in which `record` differs from its stored body.
@@ -31,16 +39,15 @@ pub fn changed_fields(record: &Record, old: &Map<String, Json>) -> Vec<FieldChan
 /// The history rows that a change (or a first sight, without `old`) of `record` calls for: one per stream of which
 /// any field moved, but for those whose moves the upstream itself tells. A first sight without a single value writes
 /// none.
-pub fn rows(record: &Record, old: Option<&Map<String, Json>>) -> Vec<Row> {
+pub fn rows<'a>(record: &'a Record, old: Option<&Map<String, Json>>) -> Vec<Row<'a>> {
     let moved = |name: &String| {
         let before = old.and_then(|body| body.get(name)).unwrap_or(&Json::Null);
         !record.get(name).unwrap_or(&Value::Null).is_json(before) && !record.told.contains(name)
     };
-    let json = |name: &String| (name.clone(), record.get(name).map_or(Json::Null, Value::to_json));
-    let stream_row = |stream: &crate::Stream| {
-        let values = || stream.fields.iter().map(json).collect();
+    let named = |name: &'a String| (name.as_str(), record.get(name).unwrap_or(&Value::Null));
+    let stream_row = |stream: &'a crate::Stream| {
         let any = stream.fields.iter().any(moved);
-        any.then(|| Row { stream: stream.name.clone(), values: values() })
+        any.then(|| Row { stream: &stream.name, values: stream.fields.iter().map(named).collect() })
     };
     record.kind.streams.iter().filter_map(stream_row).collect()
 }

@@ -259,18 +259,21 @@ impl Record {
 
     /// The text of [`body`](Record::body), without making one.
     pub fn body_text(&self) -> String {
-        struct Named<'a>(Vec<(&'a str, &'a Value)>);
-        impl Serialize for Named<'_> {
-            fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
-                s.collect_map(self.0.iter().copied())
-            }
-        }
         let fields = self.kind.fields.iter().map(|field| field.name.as_str());
-        let mut named: Vec<(&str, &Value)> = fields.zip(&self.values).collect();
-        // As in any JSON object of ours.
-        named.sort_by_key(|(name, _)| *name);
-        serde_json::to_string(&Named(named)).expect("text, because names are text and values are JSON")
+        object_text(fields.zip(&self.values).collect())
     }
+}
+
+/// The text of a JSON object with these names, which come in any order and stand in theirs: as in any object of ours.
+pub fn object_text<V: Serialize>(mut named: Vec<(&str, V)>) -> String {
+    struct Named<'a, V>(Vec<(&'a str, V)>);
+    impl<V: Serialize> Serialize for Named<'_, V> {
+        fn serialize<S: Serializer>(&self, s: S) -> Result<S::Ok, S::Error> {
+            s.collect_map(self.0.iter().map(|(name, value)| (name, value)))
+        }
+    }
+    named.sort_unstable_by_key(|(name, _)| *name);
+    serde_json::to_string(&Named(named)).expect("text, because names are text and values are JSON")
 }
 
 #[cfg(test)]

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize, Serializer};
+use std::fmt;
+
+use serde::de::{MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A field's value. Build numbers with [`Value::number`] so that they are canonical from the start.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(untagged)]
+#[derive(Clone, Debug, Default)]
 pub enum Value {
     /// Unknown, missing or null.
     #[default]
@@ -138,6 +140,58 @@ impl Serialize for Value {
     }
 }
 
+/// The same as [`Value::from_json`] of the parsed JSON, without making one.
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Value, D::Error> {
+        d.deserialize_any(AnyValue)
+    }
+}
+
+struct AnyValue;
+
+impl<'de> Visitor<'de> for AnyValue {
+    type Value = Value;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any JSON value")
+    }
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
+    }
+    fn visit_bool<E>(self, b: bool) -> Result<Value, E> {
+        Ok(Value::Bool(b))
+    }
+    fn visit_i64<E>(self, i: i64) -> Result<Value, E> {
+        Ok(Value::Int(i))
+    }
+    fn visit_u64<E>(self, u: u64) -> Result<Value, E> {
+        Ok(i64::try_from(u).map_or_else(|_| Value::number(u as f64), Value::Int))
+    }
+    fn visit_f64<E>(self, x: f64) -> Result<Value, E> {
+        Ok(Value::number(x))
+    }
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(Value::text(text))
+    }
+    fn visit_string<E>(self, text: String) -> Result<Value, E> {
+        Ok(Value::Text(text))
+    }
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Value::List(list))
+    }
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let mut map = BTreeMap::new();
+        while let Some((name, value)) = entries.next_entry()? {
+            map.insert(name, value);
+        }
+        Ok(Value::Map(map))
+    }
+}
+
 impl PartialEq for Value {
     fn eq(&self, other: &Value) -> bool {
         match (self, other) {
@@ -212,6 +266,15 @@ mod tests {
         );
         assert!(!Value::text("1").is_json(&serde_json::json!(1)));
         assert_eq!(parse("18446744073709551615").as_f64(), Some(18446744073709551615.0));
+    }
+
+    #[test]
+    fn text_is_read_as_its_json_would_be() {
+        let text = r#"[null, true, 1, 1.0, -0.0, 2.5, 18446744073709551615, "a\"b", {"b": [], "a": {}}]"#;
+        let json: serde_json::Value = serde_json::from_str(text).expect("json");
+        let read: Value = serde_json::from_str(text).expect("value");
+        assert_eq!(read, Value::from_json(&json));
+        assert!(matches!(&read, Value::List(items) if matches!(items[3..5], [Value::Int(1), Value::Int(0)])));
     }
 
     #[test]

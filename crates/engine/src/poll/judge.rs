@@ -3,9 +3,11 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use stakeout_core::compare::{Comparison, Item, Verdict};
 use stakeout_core::judge::{Change, Draft, Judgement};
+use stakeout_core::record::object_text;
 use stakeout_core::{
     ContentHash, EventId, Facts, Fingerprint, Last, Observation, Point, Record, TargetSpec, Time, Value,
     cadence, history,
@@ -221,9 +223,9 @@ fn keep(
     let old = old_body(recalled, record.fingerprint);
     let observed = history::rows(record, old).into_iter().map(|row| HistoryWrite {
         fingerprint: record.fingerprint,
-        stream: row.stream,
+        stream: row.stream.to_owned(),
         at: fetched.ended,
-        values: text(row.values),
+        values: row.text(),
         stamp: Stamp::Observed,
         oldest_known: false,
     });
@@ -252,18 +254,18 @@ fn stamped(record: &Record, old: Option<&Map<String, Json>>, recalled: &Recalled
         let stream = record.kind.streams.iter().find(|s| s.name == point.stream)?;
         let named = stream.fields.iter().zip(&point.values).map(|(name, value)| {
             // What the upstream does not say about that moment is what was known before it.
-            let carried = || old.and_then(|body| body.get(name)).filter(|value| !value.is_null()).cloned();
+            let carried = || old.and_then(|body| body.get(name)).filter(|value| !value.is_null());
             let value = match value.is_null() {
-                true => carried().or_else(|| record.get(name).map(Value::to_json)).unwrap_or_default(),
-                false => value.to_json(),
+                true => carried().map_or_else(|| Said::Now(record.get(name).unwrap_or(value)), Said::Before),
+                false => Said::Now(value),
             };
-            (name.clone(), value)
+            (name.as_str(), value)
         });
         Some(HistoryWrite {
             fingerprint: record.fingerprint,
             stream: point.stream.clone(),
             at: point.at,
-            values: text(named.collect()),
+            values: object_text(named.collect()),
             stamp: Stamp::Upstream,
             oldest_known: point.oldest_known,
         })
@@ -272,8 +274,12 @@ fn stamped(record: &Record, old: Option<&Map<String, Json>>, recalled: &Recalled
     news.filter_map(write).collect()
 }
 
-fn text(values: Map<String, Json>) -> String {
-    serde_json::to_string(&values).expect("text, because the names are")
+/// A value of a history row: from this answer, or carried on from what is stored.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum Said<'a> {
+    Now(&'a Value),
+    Before(&'a Json),
 }
 
 /// Whether the record was not away only briefly, so that its last event still keeps it quiet.

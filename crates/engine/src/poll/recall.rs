@@ -39,10 +39,11 @@ pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalle
     wanted.sort_unstable();
     let _busy = job.shared.clock.busy();
     let source = job.source.name();
-    let stored = job.shared.store.records(source, &wanted).await?;
+    let (stored, told) = tokio::try_join!(
+        job.shared.store.records(source, &wanted),
+        told(job, source, touched().flat_map(told_streams).collect()),
+    )?;
     let records: BTreeMap<_, _> = stored.into_iter().map(|record| (record.fingerprint, record)).collect();
-    let known = touched().filter(|record| records.contains_key(&record.fingerprint));
-    let told = told(job, source, known.flat_map(told_streams).collect()).await?;
     let mut gone: Vec<Fingerprint> = comparison.removed.iter().map(|entry| entry.fingerprint).collect();
     gone.retain(|fingerprint| !records.contains_key(fingerprint));
     let retired = match observation.targets.is_some() && !gone.is_empty() {

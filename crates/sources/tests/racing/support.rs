@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value as Json, json};
 use stakeout_core::cadence::{self, Last, Next, Seat};
 use stakeout_core::compare::{Basis, Item, Memory, Verdict, compare, kinds_meaning, meaning};
-use stakeout_core::history::{Row, changed_fields, rows};
+use stakeout_core::history::{changed_fields, rows};
 use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::{
     Exchange, Facts, Failure, Fingerprint, Observation, PollContext, Record, Request, Response, Snapshot,
@@ -150,8 +150,14 @@ pub(crate) struct Seen {
     pub(crate) verdict: Verdict,
     pub(crate) drafts: Vec<Draft>,
     /// Rows stamped by us, with the record's key.
-    pub(crate) rows: Vec<(String, Row)>,
+    pub(crate) rows: Vec<(String, Kept)>,
     pub(crate) removed: usize,
+}
+
+/// A row of history as it is stored.
+pub(crate) struct Kept {
+    pub(crate) stream: String,
+    pub(crate) values: Map<String, Json>,
 }
 
 impl Seen {
@@ -224,7 +230,11 @@ impl Watch {
         let mut written = Vec::new();
         for record in added.iter().chain(&changed) {
             let found = rows(record, self.stored.get(&record.fingerprint));
-            written.extend(found.into_iter().map(|row| (record.key.clone(), row)));
+            written.extend(found.into_iter().map(|row| {
+                let stream = row.stream.to_owned();
+                let values = serde_json::from_str(&row.text()).expect("an object");
+                (record.key.clone(), Kept { stream, values })
+            }));
         }
         for record in added.into_iter().chain(changed) {
             self.stored.insert(record.fingerprint, record.body());

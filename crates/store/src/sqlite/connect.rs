@@ -47,7 +47,9 @@ pub(super) fn writer(path: &Path, max_page_count: Option<u32>) -> Result<Connect
 /// A database that lives and dies with its only connection.
 pub(super) fn memory() -> Result<Connection> {
     let say = |e: rusqlite::Error| from_sqlite(&e, Path::new(":memory:"), "open a database in memory");
-    let mut conn = Connection::open_in_memory().map_err(say)?;
+    let flags =
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut conn = Connection::open_in_memory_with_flags(flags).map_err(say)?;
     prepare(&mut conn, 0).map_err(say)?;
     Ok(conn)
 }

@@ -23,12 +23,13 @@ pub(super) fn write(
     if history.is_empty() {
         return Ok(0);
     }
-    let mut told: BTreeMap<(Fingerprint, &str), Option<i64>> = BTreeMap::new();
+    let mut told: BTreeMap<(Fingerprint, &str), Told> = BTreeMap::new();
     let mut insert = conn.prepare_cached(
         "INSERT OR IGNORE INTO history (source_id, fingerprint, stream, at_us, upstream, gap, values_json)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
     )?;
-    let mut newest = conn.prepare_cached(NEWEST_TOLD)?;
+    let mut newest = conn.prepare_cached(NEWEST)?;
+    let mut newest_told = conn.prepare_cached(NEWEST_TOLD)?;
     let mut written = 0;
     for point in history {
         let happened = effects.get(&point.fingerprint);
@@ -36,22 +37,27 @@ pub(super) fn write(
             let print = point.fingerprint;
             return Err(Fault::Poison(format!("history of a record that is not stored: {print}")));
         }
+        let mut observed_since = false;
         let gap = match point.stamp {
             Stamp::Observed if happened.is_none_or(|h| !h.appeared && !h.changed) => continue,
-            Stamp::Observed => false,
+            Stamp::Observed => {
+                // What is written here counts for the points that follow.
+                if let Some(known) = told.get_mut(&(point.fingerprint, &point.stream)) {
+                    known.observed_since = true;
+                }
+                false
+            }
             Stamp::Upstream => {
                 let known = match told.entry((point.fingerprint, &point.stream)) {
                     Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(unknown) => *unknown.insert(newest_told(
-                        &mut newest,
-                        source_id,
-                        point.fingerprint,
-                        &point.stream,
-                    )?),
+                    Entry::Vacant(unknown) => {
+                        *unknown.insert(Told::of(&mut newest, &mut newest_told, source_id, point)?)
+                    }
                 };
-                if known.is_some_and(|known| point.at.us() <= known) {
+                if known.until.is_some_and(|until| point.at.us() <= until) {
                     continue;
                 }
+                observed_since = known.observed_since;
                 // The upstream has forgotten older ones, and all it told us before is older still.
                 point.oldest_known
             }
@@ -65,7 +71,7 @@ pub(super) fn write(
             gap,
             point.values
         ])?;
-        if inserted > 0 && point.stamp == Stamp::Upstream {
+        if inserted > 0 && observed_since {
             replace_observed(conn, source_id, point)?;
         }
         written += inserted;
@@ -86,6 +92,40 @@ pub(super) fn told_until(
     };
     streams.iter().map(told).collect()
 }
+
+/// What is known of a stream before an upstream's points are added to it.
+#[derive(Clone, Copy)]
+struct Told {
+    /// The newest row that the upstream stamped.
+    until: Option<i64>,
+    /// Whether a poll stamped a row after that one. Usually none did, and there is nothing that could be replaced.
+    observed_since: bool,
+}
+
+impl Told {
+    fn of(
+        newest: &mut Statement<'_>,
+        newest_told: &mut Statement<'_>,
+        source_id: i64,
+        point: &HistoryWrite,
+    ) -> Work<Told> {
+        let key = params![source_id, point.fingerprint.to_bytes(), point.stream];
+        let last: Option<(i64, bool)> =
+            newest.query_row(key, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
+        Ok(match last {
+            None => Told { until: None, observed_since: false },
+            Some((at, true)) => Told { until: Some(at), observed_since: false },
+            Some((_, false)) => {
+                let until = self::newest_told(newest_told, source_id, point.fingerprint, &point.stream)?;
+                Told { until, observed_since: true }
+            }
+        })
+    }
+}
+
+const NEWEST: &str = "
+    SELECT at_us, upstream FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3
+    ORDER BY at_us DESC LIMIT 1";
 
 const NEWEST_TOLD: &str = "
     SELECT at_us FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream
