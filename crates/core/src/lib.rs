@@ -8,6 +8,7 @@
 //! arguments, so every decision can be replayed and tested by value.
 
 pub mod adherence;
+pub mod alert;
 pub mod budget;
 pub mod cadence;
 pub mod compare;

@@ -6,6 +6,7 @@
 //!
 //! **Invariant: no I/O here.** Bodies come in as bytes, secrets come in resolved, time comes in as an argument.
 
+pub mod alert;
 pub mod fpv;
 pub mod json;
 mod lenient;

@@ -7,6 +7,7 @@ use stakeout_core::{Fingerprint, Record, Span, Value};
 
 use super::kinds::{FAMILY, Kinds, RACE_ORDER, event_fingerprint, race_fingerprint};
 use super::order::{Current, CurrentRule, active, current_race, numbers, race_order};
+use super::overlay::upcoming;
 use super::picture::Picture;
 use super::plan::{Asking, race_of_key};
 use super::settings::Settings;
@@ -54,7 +55,11 @@ fn of_races(kinds: &Kinds, asking: &Asking, settings: &Settings, holdings: &Hold
         focus: focused.map(|current| target(&current.race_id)),
         published: vec![published(current.as_ref(), holdings)],
         records: reordered(kinds, &picture, holdings.records),
-        drafts: current.as_ref().and_then(|current| changed(current, holdings)).into_iter().collect(),
+        drafts: current
+            .as_ref()
+            .and_then(|current| changed(&picture, current, holdings))
+            .into_iter()
+            .collect(),
     }
 }
 
@@ -105,7 +110,7 @@ fn reordered(kinds: &Kinds, picture: &Picture, records: &[Held]) -> Vec<Record> 
 }
 
 /// That another race is the current one. Staying on the last race when all are flown is no change.
-fn changed(current: &Current, holdings: &Holdings<'_>) -> Option<Draft> {
+fn changed(picture: &Picture, current: &Current, holdings: &Holdings<'_>) -> Option<Draft> {
     let before = holdings.focused.and_then(race_of_key);
     let same = match before {
         Some(before) => before == current.race_id,
@@ -116,6 +121,7 @@ fn changed(current: &Current, holdings: &Holdings<'_>) -> Option<Draft> {
     }
     let mut data = json!(current);
     data["before"] = before.map_or(Json::Null, Json::from);
+    data["upcoming"] = upcoming(picture);
     let subject = (race_fingerprint(&current.race_id), current.race_id.as_str());
     Some(draft("current_changed", "race.current_changed", subject, data))
 }

@@ -9,6 +9,8 @@ use super::leaderboard::{
 use super::order::{Current, CurrentRule, current_race, numbers, race_order};
 use super::picture::{Picture, Race};
 
+/// Pilots are told of their race at most so many races ahead.
+const SOON: u64 = 10;
 /// Lines of the event's leaderboard that are shown.
 const LEADERS: usize = 8;
 
@@ -131,6 +133,20 @@ fn pilots(picture: &Picture) -> Vec<Json> {
     }
     soonest.sort_by_key(|(away, id, _)| (*away, *id));
     soonest.into_iter().map(|(_, _, line)| line).collect()
+}
+
+/// Who flies within the next [`SOON`] races, and when.
+pub(super) fn upcoming(picture: &Picture) -> Json {
+    let soon = |line: &Json| line["races_away"].as_u64().is_some_and(|away| away <= SOON);
+    let short = |line: Json| {
+        json!({
+            "pilot": line["pilot"],
+            "name": line["name"],
+            "race_id": line["race_id"],
+            "races_away": line["races_away"],
+        })
+    };
+    pilots(picture).into_iter().filter(soon).map(short).collect()
 }
 
 /// What an overlay can show; more would only make the document larger.

@@ -33,7 +33,8 @@ impl Bucket {
         buckets(start, at).pop()
     }
 
-    fn begins(self, start: Time) -> Time {
+    /// When it begins.
+    pub fn begins(self, start: Time) -> Time {
         start - HALF_MINUTE.times(self.half_minutes)
     }
 }

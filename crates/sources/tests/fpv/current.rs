@@ -1,7 +1,7 @@
 //! The order of the races, the current one, and what follows: focus, published value, written rows.
 
 use proptest::prelude::*;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use stakeout_core::{Source, Span, Value};
 use stakeout_sources::fpv::order::{CurrentRule, current_race, numbers, race_order};
 use stakeout_sources::fpv::picture::{Moment, Picture, Race, Round, Seat};
@@ -208,9 +208,14 @@ fn the_published_value_is_the_seeds() {
     assert_eq!(published.value, json!({ "order": 1, "raceId": race(101), "computedAt": START }));
     assert_eq!(published.stamp.as_deref(), Some("computedAt"));
     assert_eq!(derived.records[0].get("race_order"), Some(&Value::Int(1)));
+    let mut told = derived.drafts[0].data.clone();
+    let upcoming = told.as_object_mut().and_then(|told| told.remove("upcoming")).expect("who flies when");
+    assert_eq!(told, json!({ "race_id": race(101), "order": 1, "rule": "first", "before": null }));
+    let line = |line: &Json| (line["name"].clone(), line["race_id"].clone(), line["races_away"].clone());
+    let upcoming: Vec<_> = upcoming.as_array().into_iter().flatten().map(line).collect();
     assert_eq!(
-        derived.drafts[0].data,
-        json!({ "race_id": race(101), "order": 1, "rule": "first", "before": null })
+        upcoming,
+        [(json!("Bob"), json!(race(101)), json!(0)), (json!("Joe"), json!(race(101)), json!(0))]
     );
     assert_eq!(world.source.derives().map(|derives| derives.every), Some(Span::ms(1_000)));
 }

@@ -1,0 +1,96 @@
+//! Alerts: what people asked to be told, judged with each poll from the same changes as everything else.
+//!
+//! The engine knows the rules only by [`Alerts`]. What rings becomes an event like any other, in the commit of the poll
+//! that made it ring: so it is told once, after a crash too.
+
+use serde_json::Value as Json;
+
+use crate::judge::{Change, Draft, Effect};
+use crate::{Facts, Fingerprint, Record, Span, TargetSpec, Time};
+
+/// The type of the events that alerts make.
+pub const EVENT_TYPE: &str = "alert.raised";
+/// Before the alert's name, this is the rule of its events.
+pub const RULE_PREFIX: &str = "alert:";
+
+/// Everything that a rule may judge by.
+#[derive(Clone, Debug)]
+pub struct Occasion<'a> {
+    /// The source's name.
+    pub source: &'a str,
+    /// The target that was polled; `None` when this follows from all of the source's records.
+    pub target: Option<&'a TargetSpec>,
+    /// When the answer was whole.
+    pub at: Time,
+    /// What is known of the target before and after this poll.
+    pub facts: Option<(&'a Facts, &'a Facts)>,
+    /// Everything that was seen; nothing when the answer was the same as before.
+    pub records: &'a [Record],
+    /// What changed.
+    pub changes: &'a [Change<'a>],
+    /// What is told of it.
+    pub drafts: &'a [Draft],
+    /// How the poll went.
+    pub went: Went,
+}
+
+/// How a poll went, as far as somebody may want to hear of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Went {
+    /// Polls in a row that failed, this one included.
+    pub failures: u32,
+    /// Polls that should have happened before this one, and did not.
+    pub missed: u64,
+}
+
+/// A stretch of history that a rule has to see.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Question {
+    /// Whose.
+    pub record: Fingerprint,
+    /// Which stream.
+    pub stream: String,
+    /// From when on; what held at that moment is part of the answer.
+    pub since: Time,
+}
+
+/// A row of history: when, and the stream's values.
+pub type Moment = (Time, Json);
+
+/// An alert that rings, if the commit agrees.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ring {
+    /// The alert's name.
+    pub alert: String,
+    /// Rings only if this draft of the occasion, by its place, becomes an event.
+    pub follows: Option<usize>,
+    /// The record it is about.
+    pub subject: Fingerprint,
+    /// Its readable key.
+    pub subject_key: String,
+    /// What must have happened to the subject.
+    pub requires: Effect,
+    /// Silence after the last one of this alert about this subject.
+    pub quiet: Option<Span>,
+    /// Rings at most once with this key.
+    pub dedupe_key: Option<String>,
+    /// Where it is sent, besides the dashboard.
+    pub sinks: Vec<String>,
+    /// Who, how bad, and in which words.
+    pub data: Json,
+}
+
+/// The rules that are in force.
+pub trait Alerts: Send + Sync + 'static {
+    /// The history that has to be known to judge this.
+    fn questions(&self, occasion: &Occasion<'_>) -> Vec<Question>;
+
+    /// What rings. `answers` has the rows for each question, oldest first.
+    fn judge(&self, occasion: &Occasion<'_>, answers: &[(Question, Vec<Moment>)]) -> Vec<Ring>;
+
+    /// The next moment after `now` at which a target should be looked at for an alert's sake.
+    fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time>;
+
+    /// Whether there is no rule at all, so that nothing has to be asked.
+    fn is_empty(&self) -> bool;
+}

@@ -1,0 +1,504 @@
+//! The book of rules: what it has to know, and what rings.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring};
+use stakeout_core::compare::target_fingerprint;
+use stakeout_core::judge::{Change, Draft, Effect};
+use stakeout_core::{Facts, Fingerprint, Record, Span, Stage, Time, Value};
+
+use super::test::{at_path, same_text};
+use super::words::{self, Words};
+use super::{AlertConfig, Direction, IndicatorOf, When, hours, moves};
+use crate::ConfigRefused;
+use crate::racing::timeline::{self, Band, RunnerHistory};
+use crate::racing::{FAMILY as RACING, MONEY_FLOW_HISTORY, ODDS_HISTORY};
+
+const PRICE: &str = "win_odds";
+const SHARE: &str = "hold_percentage";
+/// The field of the money that the timeline shows.
+const POOL: &str = "win_pool_amount";
+/// Silence after an alert of a source's health, unless it says otherwise.
+const HEALTH_QUIET: Span = Span::hours(1);
+/// Silence after an alert of missed polls of one target, unless it says otherwise.
+const MISSED_QUIET: Span = Span::mins(10);
+
+/// Silence after an indicator's alert: the longest column of the timeline that changes while people bet.
+const COLUMN_QUIET: Span = Span::mins(5);
+
+/// The rules in force, by name.
+#[derive(Clone, Debug, Default)]
+pub struct RuleBook {
+    rules: BTreeMap<String, AlertConfig>,
+}
+
+impl RuleBook {
+    /// A book of these rules, each of which can ring.
+    pub fn new(rules: BTreeMap<String, AlertConfig>) -> Result<RuleBook, ConfigRefused> {
+        for (name, rule) in &rules {
+            rule.check(name)?;
+        }
+        Ok(RuleBook { rules })
+    }
+
+    /// The rules, by name.
+    pub fn rules(&self) -> &BTreeMap<String, AlertConfig> {
+        &self.rules
+    }
+
+    /// Those that may ring for a source now.
+    fn awake(&self, source: &str, at: Time) -> impl Iterator<Item = (&String, &AlertConfig)> {
+        self.rules.iter().filter(move |(_, rule)| {
+            let meant = rule.source.as_deref().is_none_or(|wanted| wanted == source);
+            rule.enabled && meant && rule.hours.as_ref().is_none_or(|hours| hours.hold(at))
+        })
+    }
+}
+
+impl Alerts for RuleBook {
+    fn is_empty(&self) -> bool {
+        self.rules.is_empty()
+    }
+
+    fn questions(&self, occasion: &Occasion<'_>) -> Vec<Question> {
+        let mut wanted: BTreeMap<(Fingerprint, &str), Time> = BTreeMap::new();
+        let mut ask = |record: &Record, stream: &'static str, since: Time| {
+            let from = wanted.entry((record.fingerprint, stream)).or_insert(since);
+            *from = (*from).min(since);
+        };
+        for (_, rule) in self.awake(occasion.source, occasion.at) {
+            match &rule.when {
+                When::Odds { within, .. } => moved(occasion, PRICE)
+                    .for_each(|(record, _)| ask(record, ODDS_HISTORY, occasion.at - within.0)),
+                When::Money { within, .. } => moved(occasion, SHARE)
+                    .for_each(|(record, _)| ask(record, MONEY_FLOW_HISTORY, occasion.at - within.0)),
+                When::Indicator { of, .. } => {
+                    let Some(since) = grid_begin(occasion) else { continue };
+                    match of {
+                        IndicatorOf::Odds => {
+                            moved(occasion, PRICE).for_each(|(record, _)| ask(record, ODDS_HISTORY, since));
+                        }
+                        IndicatorOf::Money if moved(occasion, POOL).next().is_some() => {
+                            runners(occasion).for_each(|record| ask(record, MONEY_FLOW_HISTORY, since));
+                        }
+                        IndicatorOf::Money => {}
+                    }
+                }
+                _ => {}
+            }
+        }
+        let question = |((record, stream), since): ((Fingerprint, &str), Time)| Question {
+            record,
+            stream: stream.to_owned(),
+            since,
+        };
+        wanted.into_iter().map(question).collect()
+    }
+
+    fn judge(&self, occasion: &Occasion<'_>, answers: &[(Question, Vec<Moment>)]) -> Vec<Ring> {
+        let seen = Seen { occasion, answers };
+        self.awake(occasion.source, occasion.at).flat_map(|(name, rule)| seen.rings(name, rule)).collect()
+    }
+
+    fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time> {
+        if facts.stage != Stage::Pending {
+            return None;
+        }
+        let bells = self
+            .rules
+            .values()
+            .filter(|rule| rule.enabled && rule.source.as_deref().is_none_or(|wanted| wanted == source));
+        bells.filter_map(|rule| rule.when.bell(facts)).filter(|bell| *bell > now).min()
+    }
+}
+
+/// The runners of which a field moved, with what it was.
+fn moved<'a>(
+    occasion: &'a Occasion<'a>,
+    field: &'static str,
+) -> impl Iterator<Item = (&'a Record, Option<f64>)> {
+    occasion.changes.iter().filter_map(move |change| match change {
+        Change::Changed { record, fields } if is_runner(record) => {
+            let change = fields.iter().find(|change| change.field == field)?;
+            Some((*record, change.old.as_f64()))
+        }
+        _ => None,
+    })
+}
+
+fn is_runner(record: &Record) -> bool {
+    record.kind.family == RACING
+        && record.kind.collection == "entrants"
+        && record.get("is_scratched") != Some(&Value::Bool(true))
+}
+
+fn runners<'a>(occasion: &'a Occasion<'a>) -> impl Iterator<Item = &'a Record> {
+    occasion.records.iter().filter(|record| is_runner(record))
+}
+
+/// When the race's timeline begins.
+fn grid_begin(occasion: &Occasion<'_>) -> Option<Time> {
+    let start = occasion.facts?.1.start?;
+    timeline::buckets(start, occasion.at).first().map(|bucket| bucket.begins(start))
+}
+
+/// An occasion with the history that was asked for.
+struct Seen<'a> {
+    occasion: &'a Occasion<'a>,
+    answers: &'a [(Question, Vec<Moment>)],
+}
+
+impl Seen<'_> {
+    fn rings(&self, name: &str, rule: &AlertConfig) -> Vec<Ring> {
+        match &rule.when {
+            When::Event { event_type, filters } => self.each_draft(name, rule, |draft| {
+                let meant = is_type(&draft.event_type, event_type)
+                    && filters.iter().all(|(path, test)| test.holds(at_path(&draft.data, path)));
+                meant.then(|| (words::event(draft), None))
+            }),
+            When::Drop { .. } => self.each_draft(name, rule, |draft| {
+                let meant = draft.event_type == "tables.drop" && is_wanted(&rule.when, &draft.data);
+                meant.then(|| (words::table(&draft.data), None))
+            }),
+            When::Pilot { pilot, within } => {
+                self.each_draft(name, rule, |draft| flies_soon(name, draft, pilot, *within))
+            }
+            When::Odds { direction, percent, within } => {
+                let of = moved(self.occasion, PRICE);
+                of.filter_map(|(record, old)| {
+                    self.price(name, rule, record, old, (*direction, *percent, within.0))
+                })
+                .collect()
+            }
+            When::Money { points, within } => {
+                let of = moved(self.occasion, SHARE);
+                of.filter_map(|(record, old)| self.share(name, rule, record, old, (*points, within.0)))
+                    .collect()
+            }
+            When::Indicator { of, percent } => self.indicators(name, rule, *of, *percent),
+            When::Start { before } => self.bell(name, rule, before.0).into_iter().collect(),
+            When::Unhealthy { failures } => self.unhealthy(name, rule, *failures).into_iter().collect(),
+            When::Missed { polls } => self.missed(name, rule, *polls).into_iter().collect(),
+        }
+    }
+
+    /// Rings with each draft that is meant, if that becomes an event.
+    fn each_draft(
+        &self,
+        name: &str,
+        rule: &AlertConfig,
+        meant: impl Fn(&Draft) -> Option<(Words, Option<String>)>,
+    ) -> Vec<Ring> {
+        let mut rings = Vec::new();
+        for (index, draft) in self.occasion.drafts.iter().enumerate() {
+            let Some((words, dedupe_key)) = meant(draft) else { continue };
+            let subject = (draft.subject, draft.subject_key.as_str());
+            let ring = self.ring(
+                name,
+                rule,
+                subject,
+                words,
+                json!({ "type": draft.event_type, "data": draft.data }),
+            );
+            rings.push(Ring {
+                follows: Some(index),
+                dedupe_key,
+                quiet: rule.quiet.map(|quiet| quiet.0),
+                ..ring
+            });
+        }
+        rings
+    }
+
+    fn price(
+        &self,
+        name: &str,
+        rule: &AlertConfig,
+        record: &Record,
+        old: Option<f64>,
+        (direction, percent, within): (Direction, f64, Span),
+    ) -> Option<Ring> {
+        let now = record.get(PRICE)?.as_f64()?;
+        let mut earlier = moves::since(self.rows(record, ODDS_HISTORY), PRICE, self.occasion.at - within);
+        earlier.extend(old);
+        let (from, by) =
+            moves::percent(&earlier, now, direction).filter(|(_, by)| moves::reaches(*by, percent))?;
+        let held = old
+            .and_then(|old| moves::percent(&earlier, old, direction))
+            .is_some_and(|(_, by)| moves::reaches(by, percent));
+        let way = match direction {
+            Direction::Shortened => "shortened",
+            Direction::Lengthened => "lengthened",
+        };
+        let runner = words::runner(record);
+        let words = Words::new(
+            format!("{runner} {way} to {}", words::number(now)),
+            format!(
+                "{runner}: {} → {}, {} % within {within}",
+                words::number(from),
+                words::number(now),
+                words::number(by)
+            ),
+        );
+        let about = json!({ "from": from, "to": now, "percent": by });
+        of_move(rule, within, held, self.ring(name, rule, subject(record), words, about))
+    }
+
+    fn share(
+        &self,
+        name: &str,
+        rule: &AlertConfig,
+        record: &Record,
+        old: Option<f64>,
+        (points, within): (f64, Span),
+    ) -> Option<Ring> {
+        let now = record.get(SHARE)?.as_f64()?;
+        let mut earlier =
+            moves::since(self.rows(record, MONEY_FLOW_HISTORY), SHARE, self.occasion.at - within);
+        earlier.extend(old);
+        let (from, by) = moves::points(&earlier, now).filter(|(_, by)| moves::reaches(*by, points))?;
+        let held = old
+            .and_then(|old| moves::points(&earlier, old))
+            .is_some_and(|(_, by)| moves::reaches(by, points));
+        let runner = words::runner(record);
+        let words = Words::new(
+            format!("Money for {runner}"),
+            format!(
+                "{runner}: {} % → {} % of the pool, {} points within {within}",
+                words::number(from),
+                words::number(now),
+                words::number(by)
+            ),
+        );
+        let about = json!({ "from": from, "to": now, "points": by });
+        of_move(rule, within, held, self.ring(name, rule, subject(record), words, about))
+    }
+
+    /// The runners whose cell of the present column has just reached a band.
+    fn indicators(&self, name: &str, rule: &AlertConfig, of: IndicatorOf, percent: u8) -> Vec<Ring> {
+        let Some(start) = self.occasion.facts.and_then(|(_, facts)| facts.start) else { return Vec::new() };
+        let field = match of {
+            IndicatorOf::Odds => PRICE,
+            IndicatorOf::Money => POOL,
+        };
+        let before = self.grid(start, false);
+        let now = self.grid(start, true);
+        let reached = |grid: &timeline::Timeline, entrant: &str| {
+            let cell = grid.lines.iter().find(|line| line.entrant == entrant)?.cells.last()?;
+            let indicator = match of {
+                IndicatorOf::Odds => cell.shortened,
+                IndicatorOf::Money => cell.money,
+            }?;
+            (edge(indicator.band) >= percent).then_some(indicator)
+        };
+        let mut rings = Vec::new();
+        for (record, _) in moved(self.occasion, field) {
+            let Some(indicator) = reached(&now, &record.key) else { continue };
+            let runner = words::runner(record);
+            let what = match of {
+                IndicatorOf::Odds => "price shortened",
+                IndicatorOf::Money => "share of the new money grew",
+            };
+            let by = words::number(indicator.percent);
+            let words = Words::new(
+                format!("{runner}: {what}"),
+                format!("{runner}: its {what} by {by} since the column before"),
+            );
+            let about = json!({ "percent": indicator.percent, "band": indicator.band });
+            let ring = self.ring(name, rule, subject(record), words, about);
+            let held = reached(&before, &record.key).is_some();
+            rings.extend(of_move(rule, COLUMN_QUIET, held, ring));
+        }
+        rings
+    }
+
+    /// The race's timeline, with or without what this poll brought.
+    fn grid(&self, start: Time, with_now: bool) -> timeline::Timeline {
+        let at = self.occasion.at;
+        let history = |record: &Record| {
+            let mut money: Vec<_> = self
+                .rows(record, MONEY_FLOW_HISTORY)
+                .iter()
+                .filter_map(|(at, values)| timeline::money_row(*at, values, POOL))
+                .collect();
+            let mut odds: Vec<_> = self
+                .rows(record, ODDS_HISTORY)
+                .iter()
+                .filter_map(|(at, values)| timeline::odds_row(*at, values))
+                .collect();
+            if with_now {
+                let body = Json::Object(record.body());
+                money.extend(timeline::money_row(at, &body, POOL));
+                odds.extend(timeline::odds_row(at, &body));
+            }
+            RunnerHistory { entrant: record.key.clone(), is_scratched: false, money, odds }
+        };
+        let histories: Vec<RunnerHistory> = runners(self.occasion).map(history).collect();
+        timeline::timeline(start, at, &histories)
+    }
+
+    fn bell(&self, name: &str, rule: &AlertConfig, before: Span) -> Option<Ring> {
+        let (target, (_, facts)) = (self.occasion.target?, self.occasion.facts?);
+        let start = facts.start?;
+        let at = self.occasion.at;
+        if facts.stage != Stage::Pending || at < start - before || at >= start {
+            return None;
+        }
+        let races =
+            self.occasion.records.iter().find(|r| r.kind.family == RACING && r.kind.collection == "races");
+        let called = races.and_then(|race| race.get("name")).and_then(Value::as_text).unwrap_or(&target.key);
+        let words = Words::new(
+            format!("{called} starts in {}", Span::secs(((start - at).as_secs_f64()).round() as i64)),
+            format!("{called} is to start at {start}"),
+        );
+        let subject = (target_fingerprint(&target.key), target.key.as_str());
+        let ring = self.ring(name, rule, subject, words, json!({ "start": start }));
+        let dedupe_key = Some(format!("alert|{name}|{}|{}|{start}", self.occasion.source, target.key));
+        Some(Ring { dedupe_key, quiet: rule.quiet.map(|quiet| quiet.0), ..ring })
+    }
+
+    fn unhealthy(&self, name: &str, rule: &AlertConfig, failures: u32) -> Option<Ring> {
+        let failed = self.occasion.went.failures;
+        if failed < failures || (failed > failures && rule.repeat.is_none()) {
+            return None;
+        }
+        let (source, target) = (self.occasion.source, self.occasion.target?);
+        let words = Words::new(
+            format!("{source} does not answer as it should"),
+            format!("{failed} polls of {source}/{} failed in a row", target.key),
+        );
+        let subject = (target_fingerprint(source), source);
+        let ring = self.ring(name, rule, subject, words, json!({ "target": target.key, "failures": failed }));
+        let quiet = rule.quiet.map_or(HEALTH_QUIET, |quiet| quiet.0);
+        let quiet = rule.repeat.filter(|_| failed > failures).map_or(quiet, |repeat| repeat.0);
+        Some(Ring { quiet: Some(quiet), ..ring })
+    }
+
+    fn missed(&self, name: &str, rule: &AlertConfig, polls: u64) -> Option<Ring> {
+        let missed = self.occasion.went.missed;
+        let target = self.occasion.target.filter(|_| missed >= polls)?;
+        let words = Words::new(
+            format!("{} was not looked at in time", target.key),
+            format!(
+                "{missed} polls of {}/{} did not happen when they should have",
+                self.occasion.source, target.key
+            ),
+        );
+        let subject = (target_fingerprint(&target.key), target.key.as_str());
+        let ring = self.ring(name, rule, subject, words, json!({ "target": target.key, "missed": missed }));
+        Some(Ring { quiet: Some(rule.quiet.map_or(MISSED_QUIET, |quiet| quiet.0)), ..ring })
+    }
+
+    fn ring(
+        &self,
+        name: &str,
+        rule: &AlertConfig,
+        (subject, subject_key): (Fingerprint, &str),
+        words: Words,
+        about: Json,
+    ) -> Ring {
+        Ring {
+            alert: name.to_owned(),
+            follows: None,
+            subject,
+            subject_key: subject_key.to_owned(),
+            requires: Effect::Any,
+            quiet: None,
+            dedupe_key: None,
+            sinks: rule.sinks.clone(),
+            data: json!({
+                "alert": name,
+                "user": rule.user,
+                "severity": rule.severity,
+                "title": words.title,
+                "text": words.text,
+                "about": about,
+            }),
+        }
+    }
+
+    /// The history of a record's stream that was asked for.
+    fn rows(&self, record: &Record, stream: &str) -> &[Moment] {
+        let found = self
+            .answers
+            .iter()
+            .find(|(question, _)| question.record == record.fingerprint && question.stream == stream);
+        found.map_or(&[], |(_, rows)| rows.as_slice())
+    }
+}
+
+/// A move rings when it gets there; while it stays there, only if the rule repeats.
+fn of_move(rule: &AlertConfig, within: Span, held: bool, ring: Ring) -> Option<Ring> {
+    let quiet = rule.quiet.map_or(within, |quiet| quiet.0);
+    let quiet = match (held, rule.repeat) {
+        (false, _) => quiet,
+        (true, Some(repeat)) => repeat.0.max(quiet),
+        (true, None) => return None,
+    };
+    Some(Ring { requires: Effect::Changed, quiet: Some(quiet), ..ring })
+}
+
+fn subject(record: &Record) -> (Fingerprint, &str) {
+    (record.fingerprint, record.key.as_str())
+}
+
+/// Whether a type is this one, or begins as the pattern does.
+fn is_type(event_type: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => event_type.starts_with(beginning),
+        None => event_type == pattern,
+    }
+}
+
+/// The lower edge of a band.
+fn edge(band: Band) -> u8 {
+    match band {
+        Band::From5 => 5,
+        Band::From10 => 10,
+        Band::From15 => 15,
+        Band::From20 => 20,
+        Band::From25 => 25,
+        Band::From50 => 50,
+    }
+}
+
+/// Whether somebody waits for this table.
+fn is_wanted(when: &When, data: &Json) -> bool {
+    let When::Drop { venues, followed, from_date, to_date, from_time, to_time, party } = when else {
+        return false;
+    };
+    let text = |field: &str| data[field].as_str().unwrap_or_default();
+    let named = |venue: &String| venue == text("venue_id") || same_text(venue, text("venue_name"));
+    let (date, time) = (text("date"), text("start").get(11..16).and_then(hours::minutes));
+    let clock = |limit: &Option<String>| limit.as_deref().and_then(hours::minutes);
+    let sizes = || data["party_sizes"].as_array().into_iter().flatten().filter_map(Json::as_u64);
+    (venues.is_empty() || venues.iter().any(named))
+        && (!followed || data["followed"] == true)
+        && from_date.as_deref().is_none_or(|from| date >= from)
+        && to_date.as_deref().is_none_or(|to| date <= to)
+        && clock(from_time).is_none_or(|from| time.is_some_and(|time| time >= from))
+        && clock(to_time).is_none_or(|to| time.is_some_and(|time| time <= to))
+        && (party.is_empty() || sizes().any(|size| party.iter().any(|wanted| u64::from(*wanted) == size)))
+}
+
+/// Whether this pilot flies soon, with the words for it; each of their races rings once.
+fn flies_soon(name: &str, draft: &Draft, pilot: &str, within: u32) -> Option<(Words, Option<String>)> {
+    if draft.event_type != "fpv.race.current_changed" {
+        return None;
+    }
+    let upcoming = draft.data["upcoming"].as_array()?;
+    let own = upcoming.iter().find(|line| {
+        let is = |field: &str| line[field].as_str().is_some_and(|text| same_text(text, pilot));
+        is("pilot") || is("name")
+    })?;
+    let away = own["races_away"].as_u64().filter(|away| *away <= u64::from(within))?;
+    let called = own["name"].as_str().unwrap_or(pilot);
+    let when = match away {
+        0 => "now".to_owned(),
+        1 => "next".to_owned(),
+        n => format!("in {n} races"),
+    };
+    let words = Words::new(format!("{called} flies {when}"), format!("{called} flies {when}"));
+    Some((words, Some(format!("alert|{name}|{pilot}|{}", own["race_id"].as_str().unwrap_or_default()))))
+}
