@@ -1,7 +1,7 @@
 //! Judge: what of the news is written to history, and what is told.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json};
 use stakeout_core::compare::{Comparison, Item, Verdict};
@@ -63,7 +63,7 @@ pub(super) fn judge(
     }
     let mut judged = Judged::default();
     let news = news(fetched, observation, comparison, &recalled);
-    let changes = changes(fetched, &news, comparison, &recalled, &mut judged);
+    let changes = changes(job, fetched, &news, comparison, &recalled, &mut judged);
     judged.changes = changes.len() as u32;
     judged.reconcile = reconcile(job, fetched, observation, comparison, &recalled);
     // A baseline is taken as it is: everything is kept, nothing is told. But a target's first look is no baseline for
@@ -103,6 +103,7 @@ fn is_first_look(job: &Job<'_>) -> bool {
 
 /// The changes, with their record and history writes collected on the way.
 fn changes<'a>(
+    job: &Job<'_>,
     fetched: &Fetched,
     news: &'a News<'_>,
     comparison: &Comparison,
@@ -114,14 +115,14 @@ fn changes<'a>(
         Some(old) => history::changed_fields(record, old),
         None => Vec::new(),
     };
+    let back = Back::of(job.source.doubt().at_least, news, comparison.memory.cleared, recalled);
     for added in &news.added {
         keep(fetched, news, added, recalled, true, judged);
         let added = &*added.record;
         match recalled.records.get(&added.fingerprint).map(|stored| stored.gone) {
             // New to this target, but another one holds it: to the world it is known, and may have changed.
             Some(None) => changes.push(Change::Changed { record: added, fields: moved(added) }),
-            // It went with a mass removal and is back: what was most likely an outage is not told.
-            Some(gone) if gone == comparison.memory.cleared => {}
+            _ if back.has(added) => {}
             Some(Some(_)) | None => changes.push(Change::Added(added)),
         }
     }
@@ -142,6 +143,34 @@ fn changes<'a>(
         });
     }
     changes
+}
+
+/// What went with a mass removal and is back: what was most likely an outage is not told.
+struct Back {
+    records: BTreeSet<Fingerprint>,
+    /// Their groups: what else has appeared in them did not appear where nothing was.
+    groups: BTreeSet<Fingerprint>,
+}
+
+impl Back {
+    fn of(at_least: usize, news: &News<'_>, cleared: Option<Time>, recalled: &Recalled) -> Back {
+        let added = || {
+            news.added.iter().filter_map(|fresh| {
+                let gone = recalled.records.get(&fresh.record.fingerprint)?.gone?;
+                Some((&*fresh.record, gone, cleared?))
+            })
+        };
+        // When everything returns, so does what other targets held on to for a while longer.
+        let mass = added().filter(|(_, gone, cleared)| gone == cleared).count() >= at_least.max(1);
+        let back = added().filter(|(_, gone, cleared)| gone == cleared || (mass && gone > cleared));
+        let (records, groups) = back.map(|(record, ..)| (record.fingerprint, record.group)).unzip();
+        Back { records, groups }
+    }
+
+    fn has(&self, record: &Record) -> bool {
+        let grouped = record.group != Fingerprint::default();
+        self.records.contains(&record.fingerprint) || (grouped && self.groups.contains(&record.group))
+    }
 }
 
 /// The records that were added or changed, as they are to be stored.
