@@ -201,6 +201,17 @@ impl Source for TablesSource {
         normalize::bucket(&reading, exchanges)
     }
 
+    fn repeats_mean_nothing_new(&self, target: &TargetSpec) -> bool {
+        // The window is a calendar; in a bucket only the stamps of the slots' pages differ, and those are not tracked.
+        target.role == BUCKET
+    }
+
+    fn reads_by(&self) -> u64 {
+        // Followed venues without a table are counted while reading.
+        let followed: Vec<&str> = self.follow.iter().map(String::as_str).collect();
+        stakeout_core::spread(&followed)
+    }
+
     fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {
         self.rhythm.plan(target, facts)
     }

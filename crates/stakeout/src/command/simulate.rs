@@ -85,9 +85,12 @@ fn tables_text(report: &TablesReport) -> String {
         ways.row([
             name.to_owned(),
             way.reported.to_string(),
-            way.false_drops.to_string(),
+            match way.outdated_drops {
+                0 => way.false_drops.to_string(),
+                outdated => format!("{} ({outdated} outdated)", way.false_drops),
+            },
             way.seen.to_string(),
-            format!("{} ({} too short)", way.missed, way.missed_too_short),
+            format!("{} ({} too short, {} beside)", way.missed, way.missed_too_short, way.missed_beside),
             told(way.mean_delay_ms),
             told(way.delay_ms.map(|delay| delay.p50)),
             told(way.delay_ms.map(|delay| delay.p99)),

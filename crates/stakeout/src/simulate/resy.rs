@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use stakeout_core::{Failure, Request, Time};
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Fetch};
-use stakeout_sim::resy::{Asked, Bucket, Upstream};
+use stakeout_sim::resy::{Asked, Bucket, Fault, Upstream};
 use stakeout_store::Validators;
 
 use super::in_process::{outcome, path_of};
@@ -23,6 +23,8 @@ pub(super) struct InProcess {
 pub(super) struct Poll {
     pub(super) began: Time,
     pub(super) ended: Time,
+    /// One of its answers was out of date when it came, and nothing about it said so.
+    pub(super) old: bool,
 }
 
 impl InProcess {
@@ -36,7 +38,7 @@ impl InProcess {
     }
 
     /// A poll asks for the first page of the first party size once, at its beginning.
-    fn note(&self, body: &[u8], now: Time) {
+    fn note(&self, body: &[u8], now: Time, old: bool) {
         let Ok(body) = serde_json::from_slice::<serde_json::Value>(body) else { return };
         let filter = &body["slot_filter"];
         let text = |name: &str| filter[name].as_str().unwrap_or_default();
@@ -45,9 +47,9 @@ impl InProcess {
         let own = polls.entry(bucket).or_default();
         match own.last_mut() {
             Some(last) if body["page"] != 1 || filter["party_size"] != super::tables::PARTIES[0] => {
-                last.ended = now
+                (last.ended, last.old) = (now, last.old || old);
             }
-            _ => own.push(Poll { began: now, ended: now }),
+            _ => own.push(Poll { began: now, ended: now, old }),
         }
     }
 }
@@ -62,8 +64,9 @@ impl Fetch for InProcess {
         clock: &Clock,
     ) -> Result<Answer, Failure> {
         let now = clock.now();
-        self.note(&request.body, now);
         let asked = Asked { path: path_of(&request.url), headers: &request.headers, body: &request.body };
-        outcome(self.upstream.answer(asked, now), limits, now)
+        let (reply, fault) = self.upstream.answer_and_tell(asked, now);
+        self.note(&request.body, now, fault == Some(Fault::Older));
+        outcome(reply, limits, now)
     }
 }

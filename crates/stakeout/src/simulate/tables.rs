@@ -57,12 +57,17 @@ pub struct Fared {
     pub reported: usize,
     /// Of them: there was none.
     pub false_drops: usize,
+    /// Of those told, neither true nor counted as false: true when the answer was made, which came out of date and did
+    /// not say so.
+    pub outdated_drops: usize,
     /// Of the true drops: told.
     pub seen: usize,
     /// Of the true drops: not told.
     pub missed: usize,
     /// Of those missed: gone before the next look at their bucket.
     pub missed_too_short: usize,
+    /// Of those missed: another slot of the same venue and date had been told before the look that would have shown it.
+    pub missed_beside: usize,
     /// From the opening of a drop to the page that showed it, over those seen.
     pub delay_ms: Option<Quantiles>,
     /// The mean of the same.
@@ -256,8 +261,10 @@ fn figures(tally: Tally) -> Fared {
     Fared {
         reported: tally.told,
         false_drops: tally.wrong.len(),
+        outdated_drops: tally.outdated,
         seen: tally.delays.len(),
-        missed: tally.too_short + tally.untold.len(),
+        missed: tally.too_short + tally.beside + tally.untold.len(),
+        missed_beside: tally.beside,
         missed_too_short: tally.too_short,
         mean_delay_ms: sum.checked_div(tally.delays.len() as i64),
         delay_ms: quantiles(tally.delays),

@@ -11,6 +11,8 @@ use super::resy::Poll;
 /// A look that saw only a part leaves the one before it as the last word: so many looks back is where a venue may
 /// have been empty.
 const LOOKS_BACK: usize = 3;
+/// How old an answer may be that is out of date, and how finely that is looked at.
+const OLD: (Span, Span) = (Span::secs(240), Span::secs(5));
 
 /// A drop that was told.
 #[derive(Clone, Debug)]
@@ -27,10 +29,14 @@ pub(super) struct Tally {
     pub(super) told: usize,
     /// Told, but there was no such drop.
     pub(super) wrong: Vec<(Told, Verdict)>,
+    /// Told by an answer that was out of date without saying so: such a drop there had been, minutes before.
+    pub(super) outdated: usize,
     /// From the opening to the page that showed it.
     pub(super) delays: Vec<Span>,
     /// Never told, and no look began while they were open.
     pub(super) too_short: usize,
+    /// Never told, because a look at another bucket had told of that venue and date meanwhile.
+    pub(super) beside: usize,
     /// Never told, though a look began while they were open.
     pub(super) untold: Vec<Drop>,
 }
@@ -54,6 +60,22 @@ impl std::fmt::Display for Told {
     }
 }
 
+/// Whether it would have been true when an answer that is out of date was made.
+fn was_true(truth: Truth<'_>, watch: &Watch, report: &Report) -> bool {
+    (1..=OLD.0.as_us() / OLD.1.as_us()).any(|n| {
+        let earlier = Report { since: report.since - OLD.0, at: report.at - OLD.1.times(n), ..*report };
+        matches!(truth.verdict(watch, &earlier), Verdict::True { .. })
+    })
+}
+
+/// Whether another slot of the same venue and date, which opened with this one, was told before the look that shows it:
+/// then the venue has tables, and this is no drop.
+fn is_beside(told: &[Told], drop: &Drop, look: &Poll) -> bool {
+    let same =
+        |told: &&Told| told.slot.venue == drop.slot.venue && told.slot.start.date() == drop.slot.start.date();
+    told.iter().filter(same).any(|told| (drop.opened..=look.ended).contains(&told.at))
+}
+
 /// Judges what was told by the truth, and what was true by what was told.
 pub(super) fn tally(
     truth: Truth<'_>,
@@ -71,6 +93,11 @@ pub(super) fn tally(
         let report = Report { bucket: told.bucket, slot: told.slot, since, at: told.at };
         match truth.verdict(watch, &report) {
             Verdict::True { .. } => {}
+            _ if own.get(this.saturating_sub(1)).is_some_and(|poll| poll.old)
+                && was_true(truth, watch, &report) =>
+            {
+                tally.outdated += 1;
+            }
             wrong => tally.wrong.push((told.clone(), wrong)),
         }
     }
@@ -91,10 +118,12 @@ pub(super) fn tally(
             None => {
                 let own = looks(&drop.bucket);
                 let next = own.get(own.partition_point(|poll| poll.began < drop.opened));
-                if next.is_some_and(|poll| poll.ended < drop.closed) {
-                    tally.untold.push(drop.clone());
-                } else {
-                    tally.too_short += 1;
+                match next {
+                    Some(poll) if poll.ended < drop.closed => match is_beside(told, drop, poll) {
+                        true => tally.beside += 1,
+                        false => tally.untold.push(drop.clone()),
+                    },
+                    _ => tally.too_short += 1,
                 }
             }
         }

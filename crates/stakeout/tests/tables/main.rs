@@ -7,5 +7,6 @@ mod gate;
 mod market;
 mod memory;
 mod process;
+mod repeats;
 mod support;
 mod views;
