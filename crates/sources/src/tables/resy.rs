@@ -400,7 +400,8 @@ mod tests {
                 7,
             ] },
         });
-        let page = read(body.to_string().as_bytes()).expect("a page");
+        let body = body.to_string();
+        let page = read(body.as_bytes()).expect("a page");
         assert_eq!((page.total, page.pages, page.hits.len()), (Some(2), Some(1), 3));
         assert_eq!((page.hits[1].shown, page.hits[1].slots.len()), (2, 1));
         assert_eq!(page.hits[2].venue_id, None);
