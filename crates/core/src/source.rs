@@ -219,6 +219,13 @@ pub trait Source: Send + Sync + 'static {
         DoubtPolicy::default()
     }
 
+    /// How long a target's hold on a shared record counts without a whole answer: after that the record is news again
+    /// to whoever sees it ([`Effect::Appeared`](crate::judge::Effect::Appeared)). For ever, unless a source says
+    /// otherwise.
+    fn holds_for(&self) -> Option<Span> {
+        None
+    }
+
     /// Whether this failure concerns everybody who asks: then nothing more is asked until a rare probe succeeds.
     fn is_refused(&self, _failure: &Failure) -> bool {
         false

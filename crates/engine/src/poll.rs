@@ -6,6 +6,7 @@ mod fetch;
 mod hint;
 mod judge;
 mod normalize;
+mod others;
 mod plan;
 mod recall;
 mod standing;

@@ -27,7 +27,7 @@ use stakeout_core::compare::DoubtPolicy;
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
     Coverage, Exchange, Facts, Failure, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
-    SettingRefused, Source, TargetSpec, Time, Warning,
+    SettingRefused, Source, Span, TargetSpec, Time, Warning,
 };
 
 pub use config::{MarketConfig, ProviderName, TablesConfig};
@@ -135,6 +135,10 @@ impl Source for TablesSource {
 
     fn doubt(&self) -> DoubtPolicy {
         DoubtPolicy { companions: true, confirm_empty_baseline: true, ..DoubtPolicy::default() }
+    }
+
+    fn holds_for(&self) -> Option<Span> {
+        Some(feed::STALE_AFTER)
     }
 
     fn is_refused(&self, failure: &Failure) -> bool {
