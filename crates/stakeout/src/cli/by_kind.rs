@@ -206,7 +206,8 @@ pub enum SimulateWhat {
 }
 
 const SIMULATE_TABLES_HELP: &str = "\
-The same seed gives the same days. Exits with 1 when, without faults, a drop was told that was none.
+The same seed gives the same days. Exits with 1 when, without faults, a drop was told that was none, or one was not
+told that could be seen.
 
 Examples:
   stakeout simulate tables                                150 venues, three days, 60 requests a minute

@@ -64,10 +64,15 @@ pub struct Fared {
     pub seen: usize,
     /// Of the true drops: not told.
     pub missed: usize,
-    /// Of those missed: gone before the next look at their bucket.
+    /// Of those missed: gone before the next whole look at their bucket was over.
     pub missed_too_short: usize,
     /// Of those missed: another slot of the same venue and date had been told before the look that would have shown it.
     pub missed_beside: usize,
+    /// Of those missed: by the looks there were nobody could know that the venue had had nothing before; absent from one
+    /// answer proves nothing.
+    pub missed_unproven: usize,
+    /// Of those missed: whoever looked at the same moments would have told them. There should be none.
+    pub missed_though_seen: usize,
     /// From the opening of a drop to the page that showed it, over those seen.
     pub delay_ms: Option<Quantiles>,
     /// The mean of the same.
@@ -263,8 +268,10 @@ fn figures(tally: Tally) -> Fared {
         false_drops: tally.wrong.len(),
         outdated_drops: tally.outdated,
         seen: tally.delays.len(),
-        missed: tally.too_short + tally.beside + tally.untold.len(),
+        missed: tally.too_short + tally.beside + tally.unproven + tally.untold.len(),
         missed_beside: tally.beside,
+        missed_unproven: tally.unproven,
+        missed_though_seen: tally.untold.len(),
         missed_too_short: tally.too_short,
         mean_delay_ms: sum.checked_div(tally.delays.len() as i64),
         delay_ms: quantiles(tally.delays),
