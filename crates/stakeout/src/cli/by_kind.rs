@@ -236,9 +236,17 @@ pub struct SimulateTablesArgs {
     /// How often a day every answer is empty for some minutes, from 0 to 100
     #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = outages)]
     pub outages: f64,
+    /// How unevenly the dates bring drops: the sigma of a log-normal factor, from 0 to 4; by the day of the week unless given
+    #[arg(long, value_name = "SIGMA", value_parser = sigma)]
+    pub skew: Option<f64>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn sigma(text: &str) -> Result<f64, String> {
+    let given = text.parse::<f64>().ok().filter(|sigma| (0.0..=4.0).contains(sigma));
+    given.ok_or_else(|| "expected a number from 0 to 4".to_owned())
 }
 
 const SIMULATE_RACING_HELP: &str = "\

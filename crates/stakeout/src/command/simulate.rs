@@ -54,6 +54,7 @@ fn tables(args: &SimulateTablesArgs) -> Result<ExitCode> {
         budget: args.budget,
         faults: args.faults,
         outages_per_day: args.outages,
+        skew: args.skew,
     };
     let report = days.run()?;
     if args.json {
@@ -121,6 +122,11 @@ fn tables_text(report: &TablesReport) -> String {
         seconds(i64::try_from(report.took_ms).unwrap_or(i64::MAX)),
     );
     let mut parts = vec![head, ways.render()];
+    if let (Some(ours), Some(known)) = (report.adaptive_to_uniform, report.known_rates_to_uniform) {
+        parts.push(format!(
+            "adaptive polling took {ours:.2} × as long as uniform polling; {known:.2} × is the least, for whoever knows how much every bucket will have"
+        ));
+    }
     if !report.remarks.is_empty() {
         parts.push(report.remarks.join("\n"));
     }
