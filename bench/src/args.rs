@@ -43,6 +43,8 @@ pub(crate) enum What {
     Racing,
     /// Drone racing: what is written, what a look costs, a whole event.
     Fpv,
+    /// Restaurant tables: a city's bucket, 28 of them, adaptive against uniform polling.
+    Tables,
 }
 
 /// What the programme starts itself as, so that nothing else shares the process.

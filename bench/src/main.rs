@@ -4,9 +4,10 @@
 //!
 //! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
 //! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
-//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`racing`] and [`mod@fpv`]
-//!   measure.
+//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`racing`], [`mod@fpv`],
+//!   [`tables`] and [`adaptive`] measure.
 
+mod adaptive;
 mod args;
 mod claim;
 mod floor;
@@ -24,6 +25,7 @@ mod results;
 mod scene;
 mod stamped;
 mod table;
+mod tables;
 mod throughput;
 mod upstream;
 
@@ -62,7 +64,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
     let pace = args.pace();
     let mut table = Table::default();
     type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
-    let measures: [(What, &str, Measure); 8] = [
+    let measures: [(What, &str, Measure); 9] = [
         (What::Lateness, "lateness", lateness::measure),
         (What::Throughput, "polls per second", throughput::measure),
         (What::Commit, "group commit", group_commit::measure),
@@ -71,6 +73,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
         (What::News, "change to event", news::measure),
         (What::Racing, "racing", racing::measure),
         (What::Fpv, "drone racing", fpv::measure),
+        (What::Tables, "restaurant tables", tables::measure),
     ];
     for (what, name, run) in measures {
         if args.what == What::All || args.what == what {

@@ -58,6 +58,7 @@ pub(crate) fn unchanged(claim: &Claim, now: Time, due: Time) -> PollCommit {
         snapshot: None,
         records: Vec::new(),
         releases: Vec::new(),
+        lapsed: Vec::new(),
         history: Vec::new(),
         events: Vec::new(),
         sinks: Vec::new(),

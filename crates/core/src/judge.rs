@@ -18,7 +18,8 @@ pub enum Effect {
     Any,
     /// Nobody held it before, now somebody does.
     Appeared,
-    /// The same, and nobody held any other record of its group and parent before.
+    /// The same, and nobody held any other record of its group and parent before. Holders that have not looked for too
+    /// long are nobody here ([`Source::holds_for`](crate::Source::holds_for)).
     AppearedFirst,
     /// Its content is another than before.
     Changed,
@@ -204,6 +205,8 @@ pub struct Draft {
     pub subject: Fingerprint,
     /// Its readable key.
     pub subject_key: String,
+    /// When it was seen, if that was before the answer was whole: a quiet time begins here.
+    pub at: Option<Time>,
     /// The payload.
     pub data: Json,
     /// A readable unique key.
@@ -279,6 +282,7 @@ impl Rule {
             event_type: self.event_type.clone(),
             subject,
             subject_key: key.to_owned(),
+            at: None,
             data: change.data(),
             dedupe_key,
             requires,

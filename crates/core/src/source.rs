@@ -219,6 +219,13 @@ pub trait Source: Send + Sync + 'static {
         DoubtPolicy::default()
     }
 
+    /// How long a target's hold on a shared record counts without a whole answer: after that the record is news again
+    /// to whoever sees it ([`Effect::Appeared`](crate::judge::Effect::Appeared)). For ever, unless a source says
+    /// otherwise.
+    fn holds_for(&self) -> Option<Span> {
+        None
+    }
+
     /// Whether this failure concerns everybody who asks: then nothing more is asked until a rare probe succeeds.
     fn is_refused(&self, _failure: &Failure) -> bool {
         false
@@ -244,10 +251,16 @@ pub trait Source: Send + Sync + 'static {
         context: &PollContext<'_>,
     ) -> Result<Observation, Failure>;
 
-    /// Whether equal answers always mean the same, whenever they come: then an answer that is the same as the last good
-    /// one, byte for byte, is not even parsed. Say no when `normalize` looks at the time.
+    /// Whether equal answers always mean the same, whenever they come: then answers that are the same as the last good
+    /// ones, byte for byte, are not even parsed, unless a record's own time has passed meanwhile. Say no when `normalize`
+    /// looks at the time for anything but fields that are not tracked.
     fn repeats_mean_nothing_new(&self, _target: &TargetSpec) -> bool {
         false
+    }
+
+    /// What besides the answers decides what is read out of them: a number that moves with such live settings.
+    fn reads_by(&self) -> u64 {
+        0
     }
 
     /// How often to look at this target, as things stand.

@@ -221,7 +221,7 @@ fn event(source: &str, draft: Draft, now: Time) -> EventWrite {
         rule: draft.rule,
         subject: draft.subject,
         subject_key: draft.subject_key,
-        at: now,
+        at: draft.at.unwrap_or(now),
         dedupe_key: draft.dedupe_key,
         data: draft.data,
         requires: draft.requires,

@@ -6,6 +6,7 @@ mod fetch;
 mod hint;
 mod judge;
 mod normalize;
+mod others;
 mod plan;
 mod recall;
 mod standing;
@@ -87,11 +88,13 @@ impl Job<'_> {
         Time(self.lease_us.load(Ordering::Acquire))
     }
 
-    /// Whether the last answer was believed and still means the same: only then "nothing new" can be said without
-    /// looking closer.
+    /// Whether the last answer was believed and still means the same, and saying it once more would teach nothing: only
+    /// then "nothing new" can be said without looking closer.
     fn has_settled(&self) -> bool {
         let memory = &self.claim.state.memory;
-        memory.meaning == Some(self.meaning) && !memory.rebaseline && memory.doubt.is_none()
+        // Where companions are counted, a second answer without one is what proves that it is gone.
+        let counted = !self.source.doubt().companions || (memory.answers >= 2 && memory.left.is_empty());
+        memory.meaning == Some(self.meaning) && !memory.rebaseline && memory.doubt.is_none() && counted
     }
 
     fn context(&self, now: Time) -> PollContext<'_> {

@@ -142,6 +142,7 @@ impl Source for Relay {
             event_type: "relay.current".into(),
             subject: Fingerprint::of("relay_legs", &[&leg]),
             subject_key: leg.clone(),
+            at: None,
             data: json!({ "leg": leg }),
             dedupe_key: None,
             requires: Effect::Any,

@@ -50,6 +50,16 @@ impl<'a> Leaf<'a> {
         }
     }
 
+    /// The same, still borrowed from the bytes it was read from where it was.
+    pub(crate) fn into_text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Leaf::Text(Cow::Borrowed(text)) if !text.contains('\0') => {
+                Some(text.trim()).filter(|text| !text.is_empty()).map(Cow::Borrowed)
+            }
+            other => other.text().map(|text| Cow::Owned(text.into_owned())),
+        }
+    }
+
     /// The text as a field's value.
     pub(crate) fn text_value(&self) -> Value {
         self.text().map(Cow::into_owned).into()
@@ -327,6 +337,7 @@ mod tests {
         ] {
             let leaf = leaf(json);
             assert_eq!((leaf.text().as_deref(), leaf.number(), leaf.flag()), (text, number, flag), "{json}");
+            assert_eq!(leaf.into_text().as_deref(), text, "{json}");
         }
         assert_eq!((leaf("5.0").int(), leaf("5.5").int(), leaf("\"7\"").int()), (Some(5), None, Some(7)));
     }

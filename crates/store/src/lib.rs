@@ -19,7 +19,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::adherence::Run;
-use stakeout_core::{Event, Fingerprint, Kind, Time};
+use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Time};
 
 pub use error::StoreError;
 pub use hint::Hint;
@@ -84,6 +84,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Stored records of a source by fingerprint; unknown ones are left out.
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>>;
+
+    /// The held records of these families: a parent and a group each.
+    async fn siblings(&self, source: &str, families: &[(Fingerprint, Fingerprint)]) -> Result<Vec<Sibling>>;
+
+    /// What a target holds; nothing when there is no such target.
+    async fn snapshot(&self, target: TargetId) -> Result<Snapshot>;
 
     /// The newest moment of each of these records' streams that the upstream itself has told; one answer per question,
     /// in the same order, `None` where it has told nothing.

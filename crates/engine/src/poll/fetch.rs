@@ -1,7 +1,7 @@
 //! Fetch: asks the upstream what the source wants to know.
 
 use bytes::Bytes;
-use stakeout_core::{ContentHash, Exchange, Failure, FailureClass, Method, Request, Span, Time};
+use stakeout_core::{ContentHash, Entry, Exchange, Failure, FailureClass, Method, Request, Span, Time};
 use stakeout_store::Validators;
 
 use super::Job;
@@ -14,7 +14,7 @@ pub(super) struct Fetched {
     pub(super) not_modified: bool,
     /// The poll could not even be made: nothing was concluded and nothing may be.
     pub(super) failure: Option<Failure>,
-    /// A hash of the only answer's body, where equal ones mean the same.
+    /// A hash of the answers, where equal ones mean the same.
     pub(super) body: Option<ContentHash>,
     /// The validators of the only answer, when there was one.
     pub(super) validators: Validators,
@@ -171,12 +171,73 @@ fn limits(job: &Job<'_>) -> Option<FetchLimits> {
     })
 }
 
-/// An answer that is the last good one over again needs no parsing.
+/// Answers that are the last good ones over again need no parsing, unless something has ended by itself meanwhile.
 fn recognise_repeat(job: &Job<'_>, fetched: &mut Fetched) {
-    let [Exchange { result: Ok(response), .. }] = fetched.exchanges.as_slice() else { return };
-    if job.source.repeats_mean_nothing_new(&job.claim.spec) {
-        let body = ContentHash::of_bytes(&response.body);
-        fetched.not_modified = job.has_settled() && job.claim.state.body == Some(body);
-        fetched.body = Some(body);
+    if !job.source.repeats_mean_nothing_new(&job.claim.spec) {
+        return;
+    }
+    let Some(body) = content(&fetched.exchanges, job.source.reads_by()) else { return };
+    let ended = |entry: &Entry| entry.ends.is_some_and(|ends| ends <= fetched.sent);
+    fetched.not_modified = job.claim.state.body == Some(body)
+        && job.has_settled()
+        && !job.claim.snapshot.entries().iter().any(ended);
+    fetched.body = Some(body);
+}
+
+/// A hash of everything that was answered; `None` unless all of it was. An only answer's is that of its body.
+fn content(exchanges: &[Exchange], reads_by: u64) -> Option<ContentHash> {
+    let answered = |exchange: &Exchange| Some(ContentHash::of_bytes(&exchange.result.as_ref().ok()?.body));
+    match exchanges {
+        [] => None,
+        [alone] if reads_by == 0 => answered(alone),
+        several => {
+            let mut all = reads_by.to_le_bytes().to_vec();
+            for exchange in several {
+                all.extend(ContentHash::of_bytes(&exchange.request.body).to_bytes());
+                all.extend(answered(exchange)?.to_bytes());
+            }
+            Some(ContentHash::of_bytes(&all))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stakeout_core::Response;
+
+    fn exchange(asked: &str, body: Option<&str>) -> Exchange {
+        let response = |body: &str| Response {
+            status: 200,
+            body: Bytes::from(body.to_owned()),
+            content_type: None,
+            age: Span::ZERO,
+        };
+        Exchange {
+            request: Request { body: Bytes::from(asked.to_owned()), ..Request::get("http://a/") },
+            result: body.map(response).ok_or_else(|| Failure::new(FailureClass::Timeout, "late")),
+            sent: Time(0),
+            ended: Time(1),
+        }
+    }
+
+    #[test]
+    fn answers_are_the_same_when_all_of_them_are_and_mean_the_same() {
+        let pages = [exchange("1", Some("a")), exchange("2", Some("b"))];
+        let same = content(&pages, 7);
+        assert!(same.is_some());
+        assert_eq!(content(&pages.clone(), 7), same);
+        assert_ne!(content(&pages, 8), same, "a live setting decides what is read out of it");
+        assert_ne!(content(&[exchange("1", Some("a")), exchange("2", Some("c"))], 7), same);
+        assert_ne!(content(&[exchange("1", Some("b")), exchange("2", Some("a"))], 7), same);
+        assert_ne!(content(&[exchange("2", Some("a")), exchange("1", Some("b"))], 7), same);
+        assert_ne!(content(&pages[..1], 7), same);
+        assert_eq!(content(&[exchange("1", Some("a")), exchange("2", None)], 7), None, "a part of an answer");
+        assert_eq!(content(&[], 7), None);
+        assert_eq!(
+            content(&pages[..1], 0),
+            Some(ContentHash::of_bytes(b"a")),
+            "as it is kept for one answer"
+        );
     }
 }

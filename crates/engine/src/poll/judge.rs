@@ -13,7 +13,8 @@ use stakeout_core::{
     cadence, history,
 };
 use stakeout_store::{
-    Base, EventWrite, HistoryWrite, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError, Wanted,
+    Base, EventWrite, HistoryWrite, Lapsed, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError,
+    Wanted,
 };
 
 use super::Job;
@@ -28,12 +29,13 @@ use crate::lane::Lane;
 pub(super) struct Judged {
     pub(super) records: Vec<RecordWrite>,
     pub(super) releases: Vec<Release>,
+    pub(super) lapsed: Vec<Lapsed>,
     pub(super) history: Vec<HistoryWrite>,
     pub(super) events: Vec<EventWrite>,
     pub(super) reconcile: Option<Reconcile>,
     pub(super) changes: u32,
-    /// Events that will most likely come about: those that the quiet time suppresses say nothing about how much
-    /// happens here.
+    /// Events that will most likely come about: those that the quiet time or another target's hold suppresses say
+    /// nothing about how much happens here.
     pub(super) newsworthy: u32,
 }
 
@@ -89,6 +91,11 @@ pub(super) fn judge(
             changes: &changes,
         };
         judged.events = events(job, fetched, comparison, job.source.judge(&judgement));
+        let groups: BTreeMap<Fingerprint, Fingerprint> =
+            news.added.iter().map(|fresh| (fresh.record.fingerprint, fresh.record.group)).collect();
+        let group = |event: &EventWrite| groups.get(&event.subject).copied().unwrap_or_default();
+        judged.events.retain(|event| !recalled.others.forbid(event, group(event)));
+        judged.lapsed = recalled.others.lapsed();
         judged.newsworthy =
             judged.events.iter().filter(|event| is_newsworthy(event, &recalled)).count() as u32;
     }
@@ -121,11 +128,12 @@ fn changes<'a>(
     for added in &news.added {
         keep(fetched, news, added, recalled, true, judged);
         let added = &*added.record;
-        match recalled.records.get(&added.fingerprint).map(|stored| stored.gone) {
+        let stored = recalled.records.get(&added.fingerprint);
+        if stored.is_some_and(|stored| stored.gone.is_none() && recalled.others.hold(stored)) {
             // New to this target, but another one holds it: to the world it is known, and may have changed.
-            Some(None) => changes.push(Change::Changed { record: added, fields: moved(added) }),
-            _ if back.has(added) => {}
-            Some(Some(_)) | None => changes.push(Change::Added(added)),
+            changes.push(Change::Changed { record: added, fields: moved(added) });
+        } else if !back.has(added) {
+            changes.push(Change::Added(added));
         }
     }
     for changed in &news.changed {
@@ -311,7 +319,7 @@ fn events(job: &Job<'_>, fetched: &Fetched, comparison: &Comparison, drafts: Vec
             rule: draft.rule,
             subject: draft.subject,
             subject_key: draft.subject_key,
-            at: fetched.ended,
+            at: draft.at.unwrap_or(fetched.ended),
             dedupe_key: draft.dedupe_key,
             data: draft.data,
             requires: draft.requires,

@@ -2,8 +2,8 @@
 
 use stakeout_core::adherence::{Account, Cause, Look, Run, Sight, Timing, judge_timing};
 use stakeout_core::cadence::{self, Next, Seat};
-use stakeout_core::{Facts, Last, LastOutcome, Span, Time};
-use stakeout_store::Schedule;
+use stakeout_core::{Facts, Failure, Last, LastOutcome, Span, Time};
+use stakeout_store::{PollOutcome, Schedule};
 
 use super::Job;
 use super::compare::Compared;
@@ -25,12 +25,15 @@ pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Pla
     let claim = job.claim;
     let timing = Timing { sent: fetched.sent, ..job.timing };
     let slot = claim.schedule.due.unwrap_or(fetched.sent);
-    let outcome = match &compared.failure {
-        None => LastOutcome::Good,
-        Some(failure) => LastOutcome::Failed {
-            failures: failures(&claim.state.last) + 1,
-            not_before: failure.retry_after.map(|wait| fetched.ended + wait),
-        },
+    let failed = |failure: &Failure, not_before: Option<Time>| LastOutcome::Failed {
+        failures: failures(&claim.state.last) + 1,
+        not_before: failure.retry_after.map(|wait| fetched.ended + wait).max(not_before),
+    };
+    let outcome = match (&compared.failure, failed_part(fetched, compared)) {
+        (Some(failure), _) => failed(failure, None),
+        // The other parts cost what they cost, so it is not repeated any sooner than it would have been.
+        (None, Some(failure)) => failed(failure, Some(slot + claim.schedule.interval)),
+        (None, None) => LastOutcome::Good,
     };
     let last = Last { slot: Some(slot), outcome };
     let next_plan = job.source.plan(&claim.spec, &compared.facts);
@@ -99,6 +102,13 @@ impl Job<'_> {
         let seat = self.lane.seat(&self.claim.spec, &plan, Some(&self.claim.state));
         schedule_of(cadence::next(&plan, facts, last, now, &seat))
     }
+}
+
+/// Why the answer is only a part of one. What was seen is kept all the same, but an upstream that answers some pages
+/// with errors is asked less often, too.
+fn failed_part<'a>(fetched: &'a Fetched, compared: &Compared) -> Option<&'a Failure> {
+    let mut failed = fetched.exchanges.iter().filter_map(|exchange| exchange.result.as_ref().err());
+    failed.next().filter(|_| compared.outcome == PollOutcome::Partial)
 }
 
 fn failures(last: &Last) -> u32 {

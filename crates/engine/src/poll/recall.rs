@@ -8,6 +8,7 @@ use stakeout_store::{StoreError, StoredRecord, TargetFilter};
 
 use super::Job;
 use super::compare::Compared;
+use super::others::{Others, others};
 
 /// What was known before this poll.
 #[derive(Default)]
@@ -17,6 +18,8 @@ pub(super) struct Recalled {
     pub(super) told: BTreeMap<Fingerprint, BTreeMap<String, Time>>,
     /// The keys of targets that the listing no longer has.
     pub(super) retired: Vec<String>,
+    /// What other targets hold of what appeared here.
+    pub(super) others: Others,
 }
 
 /// Targets are listed in pages of this size when some of them are to be retired.
@@ -50,7 +53,9 @@ pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalle
         true => keys_of(job, source, &gone).await?,
         false => Vec::new(),
     };
-    Ok(Recalled { records, told, retired })
+    let added: Vec<&Record> = comparison.added.iter().filter_map(record).collect();
+    let others = others(job, compared, &added, &records).await?;
+    Ok(Recalled { records, told, retired, others })
 }
 
 async fn told(

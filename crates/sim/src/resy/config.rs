@@ -34,6 +34,9 @@ pub struct MarketConfig {
     pub sought: f64,
     /// Cancellations at sought-after venues per day, about, over the first 14 dates.
     pub cancellations: f64,
+    /// How unevenly cancellations fall on the dates: the σ of a log-normal factor that each date draws. By the day of the
+    /// week unless given.
+    pub skew: Option<f64>,
     /// How often the roomy venues' tables change hands: at 1 a table is taken after 40 hours on average.
     pub churn: f64,
     /// Tables a venue shows at most in one answer, those nearest to the time asked for.
@@ -61,6 +64,7 @@ impl MarketConfig {
             roomy: 0.6,
             sought: 0.3,
             cancellations: 120.0,
+            skew: None,
             churn: 1.0,
             slot_cap: Some(3),
             reach_minutes: 180,

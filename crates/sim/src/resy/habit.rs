@@ -6,7 +6,7 @@ use stakeout_core::{Span, Time};
 use super::calendar::Calendar;
 use super::config::MarketConfig;
 use super::seating::{OFF_MARKET, Seating};
-use super::venue::{Habit, Release, Venue};
+use super::venue::{Habit, Release, Venue, log_normal};
 use crate::rng::{SplitMix64, mix};
 
 /// How long a roomy venue's table stays on sale and off it, on average, at a churn of 1.
@@ -25,6 +25,8 @@ const PARTIES: [(u8, u8); 6] = [(1, 2), (2, 4), (1, 4), (3, 4), (2, 6), (5, 8)];
 pub(crate) struct Mood {
     start: Time,
     until: Time,
+    /// The seed, and the σ of the factor that each date draws.
+    skew: Option<(u64, f64)>,
     /// Cancellations per second at a venue of weight 1, on an average date, in the busiest hour.
     cancellations: f64,
 }
@@ -39,11 +41,24 @@ impl Mood {
                 Habit::Roomy { .. } | Habit::Full => 0.0,
             })
             .sum();
+        let skew = config.skew.map(|sigma| (config.seed, sigma));
+        let mut mood =
+            Mood { start: config.start, until: config.start + config.span, skew, cancellations: 0.0 };
         let near = dates.iter().take(14);
-        let dated: f64 = near.map(|day| by_date(day.date) * by_distance(day, config.start)).sum();
+        let dated: f64 = near.map(|day| mood.by_date(day) * by_distance(day, config.start)).sum();
         let share = weight * dated * MEAN_BY_HOUR * 86_400.0;
-        let cancellations = if share > 0.0 { config.cancellations / share } else { 0.0 };
-        Mood { start: config.start, until: config.start + config.span, cancellations }
+        mood.cancellations = if share > 0.0 { config.cancellations / share } else { 0.0 };
+        mood
+    }
+
+    /// How many cancellations a date brings, against the others.
+    fn by_date(&self, day: &Calendar) -> f64 {
+        match self.skew {
+            None => by_weekday(day.date),
+            Some((seed, sigma)) => {
+                log_normal(&mut SplitMix64::new(mix(seed ^ mix(day.midnight().us() as u64))), sigma)
+            }
+        }
     }
 }
 
@@ -107,7 +122,7 @@ fn change_hands(rng: &mut SplitMix64, mood: &Mood, churn: f64, seating: &mut Sea
 /// Cancellations come at random: more of them for the coming days, weekends and evenings, few at night.
 fn cancel(rng: &mut SplitMix64, mood: &Mood, weight: f64, seatings: &mut [Seating], day: &Calendar) {
     // The most it can be; each moment then keeps its share.
-    let most = mood.cancellations * weight * by_date(day.date) * NEAREST;
+    let most = mood.cancellations * weight * mood.by_date(day) * NEAREST;
     if most <= 0.0 || seatings.is_empty() {
         return;
     }
@@ -183,7 +198,7 @@ fn open_for_a_while(rng: &mut SplitMix64, seating: &mut Seating, from: Time) {
 const NEAREST: f64 = 2.0;
 
 /// How many cancellations a date brings by its day of the week: weekends nearly all.
-fn by_date(date: Date) -> f64 {
+fn by_weekday(date: Date) -> f64 {
     match date.weekday() {
         Weekday::Saturday => 4.0,
         Weekday::Friday => 3.0,

@@ -124,7 +124,7 @@ fn venue(config: &MarketConfig, n: u32) -> Venue {
 }
 
 /// A factor with mean 1 whose logarithm is about normal: the greater `sigma`, the fewer venues have most of it.
-fn log_normal(rng: &mut SplitMix64, sigma: f64) -> f64 {
+pub(crate) fn log_normal(rng: &mut SplitMix64, sigma: f64) -> f64 {
     // Twelve uniform numbers less six are as normal as a simulation needs.
     let normal = (0..12).map(|_| rng.unit()).sum::<f64>() - 6.0;
     (sigma * normal - sigma * sigma / 2.0).exp()

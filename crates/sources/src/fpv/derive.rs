@@ -132,6 +132,7 @@ fn draft(rule: &str, event: &str, (subject, key): (Fingerprint, &str), data: Jso
         event_type: format!("{FAMILY}.{event}"),
         subject,
         subject_key: key.to_owned(),
+        at: None,
         data,
         dedupe_key: None,
         requires: Effect::Any,

@@ -59,6 +59,7 @@ fn draft(turn: &str, subject: Fingerprint, key: &str, data: Json) -> Draft {
         event_type: format!("{FAMILY}.race.{turn}"),
         subject,
         subject_key: key.to_owned(),
+        at: None,
         data,
         dedupe_key: None,
         requires: Effect::Changed,

@@ -46,6 +46,7 @@ fn favourite_changed(judgement: &Judgement<'_>) -> Option<Draft> {
         event_type: format!("{FAMILY}.favourite.changed"),
         subject: Fingerprint::of(&format!("{FAMILY}_races"), &[race_id]),
         subject_key: race_id.to_owned(),
+        at: None,
         data: json!({ "race_id": race_id, "before": before.to_json(), "now": priced(judgement, now) }),
         dedupe_key: None,
         requires: Effect::Any,

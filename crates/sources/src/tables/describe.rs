@@ -223,7 +223,7 @@ impl Provider for Saved {
     fn pages(&self, _: &[u8]) -> Result<Option<u32>, Failure> {
         Ok(None)
     }
-    fn read(&self, body: &[u8]) -> Result<Page, Failure> {
+    fn read<'a>(&self, body: &'a [u8]) -> Result<Page<'a>, Failure> {
         resy::read(body)
     }
 }

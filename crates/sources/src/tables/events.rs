@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
 use stakeout_core::judge::{Change, Draft, Judgement, by_rules};
-use stakeout_core::{Fingerprint, Rule, Value};
+use stakeout_core::{Fingerprint, Rule, Time, Value};
 
 /// The drops of a poll, without those at venues that nobody wants to hear of.
 pub(super) fn judge(
@@ -31,6 +31,7 @@ pub(super) fn judge(
         }
         // A bucket takes a minute to read: what counts is when the slot's own page was.
         let opened_at = text("seen_at").map_or_else(|| judgement.at.to_string(), str::to_owned);
+        draft.at = Time::parse(&opened_at);
         let minute = opened_at.get(..16).unwrap_or(&opened_at);
         draft.dedupe_key = Some(format!("{}|{}|{minute}", judgement.target.key, draft.subject));
         let body = record.body();

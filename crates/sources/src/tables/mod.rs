@@ -27,7 +27,7 @@ use stakeout_core::compare::DoubtPolicy;
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
     Coverage, Exchange, Facts, Failure, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
-    SettingRefused, Source, TargetSpec, Time, Warning,
+    SettingRefused, Source, Span, TargetSpec, Time, Warning,
 };
 
 pub use config::{MarketConfig, ProviderName, TablesConfig};
@@ -137,6 +137,10 @@ impl Source for TablesSource {
         DoubtPolicy { companions: true, confirm_empty_baseline: true, ..DoubtPolicy::default() }
     }
 
+    fn holds_for(&self) -> Option<Span> {
+        Some(feed::STALE_AFTER)
+    }
+
     fn is_refused(&self, failure: &Failure) -> bool {
         normalize::is_refused(failure)
     }
@@ -199,6 +203,17 @@ impl Source for TablesSource {
             facts: context.facts,
         };
         normalize::bucket(&reading, exchanges)
+    }
+
+    fn repeats_mean_nothing_new(&self, target: &TargetSpec) -> bool {
+        // The window is a calendar; in a bucket only the stamps of the slots' pages differ, and those are not tracked.
+        target.role == BUCKET
+    }
+
+    fn reads_by(&self) -> u64 {
+        // Followed venues without a table are counted while reading.
+        let followed: Vec<&str> = self.follow.iter().map(String::as_str).collect();
+        stakeout_core::spread(&followed)
     }
 
     fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {

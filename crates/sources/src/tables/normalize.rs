@@ -1,16 +1,15 @@
 //! From pages to slots: one slot per venue and time, whoever saw it, and how much the pages prove.
 //!
 //! A poll asks for every party size, page by page. It is whole only if every page answered, the total stood still and
-//! the venues add up to it. A venue whose list of slots is as long as the provider ever shows may have more.
+//! the venues add up to it. A venue whose list of slots is as long as the provider ever shows may have more, and where
+//! two venues have one id, nobody can tell whose slots these are.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use stakeout_core::{
-    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Kind, Observation, Record, Scope, Time,
-    Value,
+    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Observation, Record, Scope, Time, Value,
 };
 
 use super::clock;
@@ -39,22 +38,25 @@ pub(super) struct Reading<'a> {
 }
 
 /// A page with its question and the moment it was read.
-pub(super) struct Answered {
+pub(super) struct Answered<'a> {
     pub(super) asked: Asked,
-    pub(super) page: Page,
+    pub(super) page: Page<'a>,
     pub(super) at: Time,
 }
 
-#[derive(Default)]
-struct Venue {
-    hit: Hit,
+/// A venue, as all pages together show it.
+struct Venue<'a> {
+    /// Where it was first on a page: what it is called, and where it is.
+    hit: &'a Hit<'a>,
     /// Its list may have been cut off, or some of it was not understood.
     unsure: bool,
-    slots: BTreeMap<DateTime, Slot>,
+    /// Another venue has the same id.
+    muddled: bool,
+    slots: BTreeMap<DateTime, Slot<'a>>,
 }
 
-struct Slot {
-    seatings: BTreeMap<(Option<String>, Option<i64>), Seating>,
+struct Slot<'a> {
+    seatings: BTreeMap<(Option<&'a str>, Option<i64>), Seating>,
     party_sizes: PartySizes,
     seen_at: Time,
 }
@@ -99,35 +101,34 @@ pub(super) fn is_refused(failure: &Failure) -> bool {
 
 pub(super) fn observe(
     reading: &Reading<'_>,
-    pages: &[Answered],
+    pages: &[Answered<'_>],
     answered: bool,
     mut odd: Odd,
 ) -> Observation {
     let whole = answered && is_whole(reading, pages, &mut odd);
-    let mut venues: BTreeMap<&str, Venue> = BTreeMap::new();
-    for answered in pages {
-        for hit in &answered.page.hits {
-            match &hit.venue_id {
-                Some(id) => reading.add(venues.entry(id).or_default(), hit, answered, &mut odd),
-                None => odd.add("bad_venue", || format!("{:?} has no id", hit.name)),
-            }
-        }
-    }
-    let mut records = Vec::new();
+    let venues = venues(reading, pages, &mut odd);
+    let mut records = Vec::with_capacity(venues.values().map(|venue| 1 + venue.slots.len()).sum());
+    let mut written = Written::new(reading.zone);
     let mut cut_off = BTreeSet::new();
     let mut waited_for = 0;
     for (id, venue) in &venues {
-        if venue.unsure {
-            cut_off.insert(reading.group(id));
+        let group = reading.group(id);
+        if venue.unsure || venue.muddled {
+            cut_off.insert(group);
         }
-        if venue.slots.is_empty() && reading.follow.contains(*id) {
+        if venue.slots.is_empty() && !venue.muddled && reading.follow.contains(*id) {
             waited_for += 1;
         }
+        let record = reading.venue(id, venue);
+        let parent = record.fingerprint;
         // Only a whole answer proves that a venue has nothing at all.
         if whole || !venue.slots.is_empty() {
-            records.push(reading.venue(id, venue));
+            records.push(record);
         }
-        records.extend(venue.slots.iter().map(|(start, slot)| reading.slot(id, venue, *start, slot)));
+        for (start, slot) in &venue.slots {
+            let record = reading.slot(id, venue.hit, *start, slot, &mut written);
+            records.push(record.under(parent).in_group(group));
+        }
     }
     let coverage = match (whole, cut_off.is_empty()) {
         (true, true) => Coverage::Complete,
@@ -145,14 +146,14 @@ pub(super) fn observe(
 }
 
 /// Whether the pages are all there is.
-fn is_whole(reading: &Reading<'_>, pages: &[Answered], odd: &mut Odd) -> bool {
+fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], odd: &mut Odd) -> bool {
     let mut whole = true;
     let mut doubt = |code: &'static str, detail: String| {
         odd.add(code, || detail);
         whole = false;
     };
     for &size in reading.party_sizes {
-        let of_size: Vec<&Answered> = pages.iter().filter(|a| a.asked.party_size == size).collect();
+        let of_size: Vec<&Answered<'_>> = pages.iter().filter(|a| a.asked.party_size == size).collect();
         let Some(first) = of_size.iter().find(|a| a.asked.page == 1) else {
             doubt("missing_page", format!("page 1 for {size} people"));
             continue;
@@ -171,7 +172,7 @@ fn is_whole(reading: &Reading<'_>, pages: &[Answered], odd: &mut Odd) -> bool {
             doubt("total_moved", format!("for {size} people it was {total} on the first page only"));
         }
         let named = of_size.iter().flat_map(|a| &a.page.hits).filter_map(|hit| hit.venue_id.as_deref());
-        let unique = named.collect::<BTreeSet<&str>>().len() as u64;
+        let unique = named.collect::<HashSet<&str>>().len() as u64;
         if unique != total {
             doubt("venues_do_not_add_up", format!("{unique} of {total} venues for {size} people"));
         }
@@ -179,11 +180,39 @@ fn is_whole(reading: &Reading<'_>, pages: &[Answered], odd: &mut Odd) -> bool {
     whole
 }
 
-impl Reading<'_> {
-    fn add(&self, venue: &mut Venue, hit: &Hit, answered: &Answered, odd: &mut Odd) {
-        if venue.hit.venue_id.is_none() {
-            venue.hit = Hit { slots: Vec::new(), ..hit.clone() };
+/// The venues of all pages by id, each with its slots.
+fn venues<'a>(
+    reading: &Reading<'_>,
+    pages: &'a [Answered<'a>],
+    odd: &mut Odd,
+) -> BTreeMap<&'a str, Venue<'a>> {
+    let mut venues: BTreeMap<&str, Venue<'a>> = BTreeMap::new();
+    for answered in pages {
+        for hit in &answered.page.hits {
+            let Some(id) = hit.venue_id.as_deref() else {
+                odd.add("bad_venue", || format!("{:?} has no id", hit.name));
+                continue;
+            };
+            let venue = venues.entry(id).or_insert_with(|| Venue::new(hit));
+            reading.add(venue, hit, answered, odd);
         }
+    }
+    for (id, venue) in venues.iter_mut().filter(|(_, venue)| venue.muddled) {
+        odd.add("one_id_for_two", || format!("{id} is {:?} and somebody else, too", venue.hit.name));
+        venue.slots.clear();
+    }
+    venues
+}
+
+impl<'a> Venue<'a> {
+    fn new(hit: &'a Hit<'a>) -> Venue<'a> {
+        Venue { hit, unsure: false, muddled: false, slots: BTreeMap::new() }
+    }
+}
+
+impl Reading<'_> {
+    fn add<'a>(&self, venue: &mut Venue<'a>, hit: &'a Hit<'a>, answered: &Answered<'_>, odd: &mut Odd) {
+        venue.muddled |= matches!((&venue.hit.name, &hit.name), (Some(one), Some(other)) if one != other);
         let unread = hit.shown - hit.slots.len();
         if unread > 0 {
             odd.add("bad_slot", || format!("{unread} slots of {:?} have no time that can be read", hit.name));
@@ -204,63 +233,113 @@ impl Reading<'_> {
         Fingerprint::of("tables_venue_days", &[self.provider.name(), venue_id, self.date])
     }
 
-    fn venue(&self, id: &str, venue: &Venue) -> Record {
-        let hit = &venue.hit;
+    fn venue(&self, id: &str, venue: &Venue<'_>) -> Record {
+        let hit = venue.hit;
         let values = vec![
             Value::text(id),
             Value::text(self.provider.name()),
-            hit.name.clone().into(),
-            hit.neighborhood.clone().into(),
+            hit.name.as_deref().into(),
+            hit.neighborhood.as_deref().into(),
             hit.price_range.into(),
-            hit.url_slug.clone().into(),
+            hit.url_slug.as_deref().into(),
             hit.rating.into(),
             hit.rating_count.into(),
-            hit.image.clone().into(),
+            hit.image.as_deref().into(),
         ];
         Record::new(&self.kinds.venues, &[self.provider.name(), id], values)
     }
 
-    fn slot(&self, venue_id: &str, venue: &Venue, start: DateTime, slot: &Slot) -> Record {
-        let kind: &Arc<Kind> = &self.kinds.slots;
+    fn slot(
+        &self,
+        venue_id: &str,
+        hit: &Hit<'_>,
+        start: DateTime,
+        slot: &Slot<'_>,
+        written: &mut Written<'_>,
+    ) -> Record {
         let provider = self.provider.name();
-        let written = clock::canonical(start);
-        let starts_at = clock::instant(start, self.zone);
-        let key = [provider, venue_id, &written];
+        let seatings = slot.seatings(written);
+        let seen_at = written.stamp(slot.seen_at);
+        let time = written.time(start);
         let values = vec![
             Value::text(self.bucket_id),
-            Value::Text(Fingerprint::of(&kind.full_name(), &key).to_string()),
+            Value::Null,
             Value::text(provider),
             Value::text(venue_id),
-            venue.hit.name.clone().into(),
-            venue.hit.neighborhood.clone().into(),
+            hit.name.as_deref().into(),
+            hit.neighborhood.as_deref().into(),
             Value::text(self.date),
-            Value::text(&written),
-            starts_at.into(),
-            slot.seatings(),
+            Value::text(&time.here),
+            time.utc.as_deref().into(),
+            seatings,
             sizes(&slot.party_sizes),
-            slot.seen_at.into(),
+            seen_at,
         ];
-        let parent = Fingerprint::of(&self.kinds.venues.full_name(), &[provider, venue_id]);
-        let record = Record::new(kind, &key, values).under(parent).in_group(self.group(venue_id));
-        Record { ends: starts_at, ..record }
+        let key = [provider, venue_id, &time.here];
+        let mut record = Record { ends: time.at, ..Record::new(&self.kinds.slots, &key, values) };
+        record.values[SLOT_ID] = Value::Text(record.fingerprint.to_string());
+        record
     }
 }
 
-impl Slot {
-    fn add(&mut self, offer: &Offer, party_size: u32) {
+/// Where a slot's own id stands among its fields.
+const SLOT_ID: usize = 1;
+
+/// Times as they are written in records: a bucket has thousands of slots and a few dozen times.
+struct Written<'a> {
+    zone: &'a TimeZone,
+    times: HashMap<DateTime, Moment>,
+    stamp: Option<(Time, String)>,
+}
+
+struct Moment {
+    /// On the venue's clock.
+    here: String,
+    at: Option<Time>,
+    utc: Option<String>,
+}
+
+impl Written<'_> {
+    fn new(zone: &TimeZone) -> Written<'_> {
+        Written { zone, times: HashMap::new(), stamp: None }
+    }
+
+    fn time(&mut self, time: DateTime) -> &Moment {
+        self.times.entry(time).or_insert_with(|| {
+            let at = clock::instant(time, self.zone);
+            Moment { here: clock::canonical(time), at, utc: at.map(|at| at.to_string()) }
+        })
+    }
+
+    /// When a page was read; the next slot is mostly of the same page.
+    fn stamp(&mut self, at: Time) -> Value {
+        match &self.stamp {
+            Some((of, text)) if *of == at => Value::text(text),
+            _ => {
+                let text = at.to_string();
+                self.stamp = Some((at, text.clone()));
+                Value::Text(text)
+            }
+        }
+    }
+}
+
+impl<'a> Slot<'a> {
+    fn add(&mut self, offer: &'a Offer<'a>, party_size: u32) {
         self.party_sizes.insert(party_size);
-        let seating = self.seatings.entry((offer.seating.clone(), offer.config_id));
+        let seating = self.seatings.entry((offer.seating.as_deref(), offer.config_id));
         let seating = seating.or_insert_with(|| Seating { end: offer.end, party_sizes: PartySizes::new() });
         seating.end = seating.end.max(offer.end);
         seating.party_sizes.insert(party_size);
     }
 
-    fn seatings(&self) -> Value {
-        let one = |((seating, config_id), about): (&(Option<String>, Option<i64>), &Seating)| {
+    fn seatings(&self, written: &mut Written<'_>) -> Value {
+        let one = |((seating, config_id), about): (&(Option<&str>, Option<i64>), &Seating)| {
+            let end = about.end.map(|end| written.time(end).here.clone());
             let fields = [
-                ("type", seating.clone().into()),
+                ("type", (*seating).into()),
                 ("config_id", (*config_id).into()),
-                ("end", about.end.map(clock::canonical).into()),
+                ("end", end.into()),
                 ("party_sizes", sizes(&about.party_sizes)),
             ];
             Value::Map(fields.map(|(name, value): (&str, Value)| (name.to_owned(), value)).into())

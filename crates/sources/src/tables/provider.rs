@@ -2,6 +2,7 @@
 //!
 //! A second provider is one more file with one more implementation of [`Provider`], and its word in the configuration.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use jiff::civil::DateTime;
@@ -30,41 +31,41 @@ pub(super) struct Asked {
     pub(super) page: u32,
 }
 
-/// What one page says.
+/// What one page says, in the words of its bytes.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Page {
+pub(super) struct Page<'a> {
     /// How many venues all pages have together.
     pub(super) total: Option<u64>,
     /// How many pages there are.
     pub(super) pages: Option<u32>,
-    pub(super) hits: Vec<Hit>,
+    pub(super) hits: Vec<Hit<'a>>,
 }
 
 /// A venue on a page.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Hit {
+pub(super) struct Hit<'a> {
     /// `None` when it cannot be told who it is.
     pub(super) venue_id: Option<String>,
-    pub(super) name: Option<String>,
-    pub(super) neighborhood: Option<String>,
+    pub(super) name: Option<Cow<'a, str>>,
+    pub(super) neighborhood: Option<Cow<'a, str>>,
     pub(super) price_range: Option<i64>,
     pub(super) rating: Option<f64>,
     pub(super) rating_count: Option<i64>,
-    pub(super) url_slug: Option<String>,
-    pub(super) image: Option<String>,
+    pub(super) url_slug: Option<Cow<'a, str>>,
+    pub(super) image: Option<Cow<'a, str>>,
     /// How many slots were shown, understood or not: a list may be cut off.
     pub(super) shown: usize,
-    pub(super) slots: Vec<Offer>,
+    pub(super) slots: Vec<Offer<'a>>,
 }
 
 /// One way to sit at one time.
 #[derive(Clone, Debug)]
-pub(super) struct Offer {
+pub(super) struct Offer<'a> {
     /// On the venue's clock.
     pub(super) start: DateTime,
     pub(super) end: Option<DateTime>,
     /// `Dining Room`, `Patio`, …
-    pub(super) seating: Option<String>,
+    pub(super) seating: Option<Cow<'a, str>>,
     pub(super) config_id: Option<i64>,
 }
 
@@ -79,11 +80,11 @@ pub(super) trait Provider: Send + Sync {
     /// The page that a request was for.
     fn asked(&self, request: &Request) -> Option<Asked>;
 
-    /// How many pages there are, by any one of them.
+    /// How many pages there are, by any one of them; it need not be read to its end for that.
     fn pages(&self, body: &[u8]) -> Result<Option<u32>, Failure>;
 
     /// The whole page.
-    fn read(&self, body: &[u8]) -> Result<Page, Failure>;
+    fn read<'a>(&self, body: &'a [u8]) -> Result<Page<'a>, Failure>;
 }
 
 /// Party sizes, each once, in order.

@@ -3,10 +3,11 @@
 //! An id is a number or `{"resy": n}`; times are on the venue's clock without a zone; `availability` may be null. What
 //! is not used is skipped in the bytes.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess};
-use serde_json::{Value as Json, json};
+use serde::de::{self, Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::json;
 use stakeout_core::{Failure, Method, Request};
 
 use super::clock;
@@ -79,25 +80,28 @@ impl Provider for Resy {
     }
 
     fn asked(&self, request: &Request) -> Option<Asked> {
-        let body: Json = serde_json::from_slice(&request.body).ok()?;
-        let number = |value: &Json| u32::try_from(value.as_u64()?).ok();
-        Some(Asked { party_size: number(&body["slot_filter"]["party_size"])?, page: number(&body["page"])? })
+        let Question { page, slot_filter } = serde_json::from_slice(&request.body).ok()?;
+        Some(Asked { party_size: slot_filter.party_size, page })
     }
 
     fn pages(&self, body: &[u8]) -> Result<Option<u32>, Failure> {
+        // The count stands at the beginning of a body of hundreds of kilobytes, which is read in full only once.
+        if let Some(pages) = beginning(body) {
+            return Ok(Some(pages));
+        }
         let head: Head<'_> = parse(body)?;
         Ok(head.meta.total_pages.int().or(head.search.pages.int()).and_then(|n| u32::try_from(n).ok()))
     }
 
-    fn read(&self, body: &[u8]) -> Result<Page, Failure> {
+    fn read<'a>(&self, body: &'a [u8]) -> Result<Page<'a>, Failure> {
         read(body)
     }
 }
 
 /// What a page says, whoever asked for it.
-pub(super) fn read(body: &[u8]) -> Result<Page, Failure> {
+pub(super) fn read(body: &[u8]) -> Result<Page<'_>, Failure> {
     let answer: Answer<'_> = parse(body)?;
-    let Some(hits) = &answer.search.hits.0 else {
+    let Some(hits) = answer.search.hits.0 else {
         let words: String = String::from_utf8_lossy(body).chars().take(SHOWN_CHARS).collect();
         return Err(Failure::malformed(format!("expected search.hits to be a list, found {words:?}")));
     };
@@ -106,7 +110,7 @@ pub(super) fn read(body: &[u8]) -> Result<Page, Failure> {
     Ok(Page {
         total: whole(&answer.meta.total).or(whole(&answer.search.total)),
         pages: pages.and_then(|n| u32::try_from(n).ok()),
-        hits: hits.iter().map(hit).collect(),
+        hits: hits.into_iter().map(hit).collect(),
     })
 }
 
@@ -115,54 +119,123 @@ fn parse<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Failure> {
         .map_err(|error| Failure::malformed(format!("expected JSON, found {} bytes: {error}", body.len())))
 }
 
-fn hit(hit: &VenueHit<'_>) -> Hit {
-    let text = |leaf: &Leaf<'_>| leaf.text().map(std::borrow::Cow::into_owned);
-    let shown = hit.availability.slots.items();
+/// The number of pages, if it is among the first things said and the body does not look cut off.
+fn beginning(body: &[u8]) -> Option<u32> {
+    const META: &[u8] = b"{\"meta\":";
+    let rest = body.strip_prefix(META).filter(|_| body.trim_ascii_end().ends_with(b"}"))?;
+    let meta: Meta<'_> = serde_json::Deserializer::from_slice(rest).into_iter().next()?.ok()?;
+    u32::try_from(meta.total_pages.int()?).ok()
+}
+
+fn hit(hit: VenueHit<'_>) -> Hit<'_> {
+    let slots = hit.availability.slots.0.unwrap_or_default();
+    let shown = slots.len();
     Hit {
-        venue_id: venue_id(&hit.id),
-        name: text(&hit.name),
-        neighborhood: text(&hit.neighborhood),
+        venue_id: hit.id.venue_id(),
+        name: hit.name.into_text(),
+        neighborhood: hit.neighborhood.into_text(),
         price_range: hit.price_range.int(),
         rating: hit.rating.average.number(),
         rating_count: hit.rating.count.int(),
-        url_slug: text(&hit.url_slug),
-        image: hit.images.items().first().and_then(text),
-        shown: shown.len(),
-        slots: shown.iter().filter_map(offer).collect(),
+        url_slug: hit.url_slug.into_text(),
+        image: hit.images.0.and_then(|images| images.into_iter().next()).and_then(Leaf::into_text),
+        shown,
+        slots: slots.into_iter().filter_map(offer).collect(),
     }
 }
 
-fn offer(slot: &SlotHit<'_>) -> Option<Offer> {
+fn offer(slot: SlotHit<'_>) -> Option<Offer<'_>> {
     let time = |leaf: &Leaf<'_>| leaf.text().and_then(|text| clock::local(&text));
     Some(Offer {
         start: time(&slot.date.start)?,
         end: time(&slot.date.end),
-        seating: slot.config.seating.text().map(std::borrow::Cow::into_owned),
         config_id: slot.config.id.int(),
+        seating: slot.config.seating.into_text(),
     })
 }
 
-/// The same id, whether it is a number, text or `{"resy": n}`.
-fn venue_id(id: &Json) -> Option<String> {
-    let plain = |id: &str| {
-        let fits = !id.is_empty() && id.len() <= ID_BYTES_MAX;
-        fits && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
-    };
-    match id {
-        Json::Object(by_provider) => by_provider.get(NAME).filter(|id| !id.is_object()).and_then(venue_id),
-        Json::Number(n) => match (n.as_u64(), n.as_f64()) {
-            (Some(0), _) => None,
-            (Some(n), _) => Some(n.to_string()),
-            (None, Some(n)) if n > 0.0 && n.fract() == 0.0 && n < 9e15 => Some(format!("{n:.0}")),
-            _ => None,
-        },
-        Json::String(text) => match text.trim() {
-            text if text.bytes().all(|b| b.is_ascii_digit()) => {
-                Some(text.trim_start_matches('0').to_owned()).filter(|id| plain(id))
+/// What is asked for, as far as it has to be known again.
+#[derive(serde::Deserialize)]
+struct Question {
+    page: u32,
+    slot_filter: SlotFilter,
+}
+
+#[derive(serde::Deserialize)]
+struct SlotFilter {
+    party_size: u32,
+}
+
+/// Who a venue is: a number, text or `{"resy": n}`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Id<'a>(Leaf<'a>);
+
+impl<'de> Deserialize<'de> for Id<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Id<'de>, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Id<'de>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
             }
-            text => Some(text.to_owned()).filter(|id| plain(id)),
-        },
-        _ => None,
+            fn visit_unit<E: de::Error>(self) -> Result<Id<'de>, E> {
+                Ok(Id::default())
+            }
+            fn visit_bool<E: de::Error>(self, _: bool) -> Result<Id<'de>, E> {
+                Ok(Id::default())
+            }
+            fn visit_i64<E: de::Error>(self, n: i64) -> Result<Id<'de>, E> {
+                Ok(Id(Leaf::Int(n)))
+            }
+            fn visit_u64<E: de::Error>(self, n: u64) -> Result<Id<'de>, E> {
+                Ok(Id(i64::try_from(n).map_or(Leaf::Null, Leaf::Int)))
+            }
+            fn visit_f64<E: de::Error>(self, n: f64) -> Result<Id<'de>, E> {
+                Ok(Id(Leaf::Float(n)))
+            }
+            fn visit_borrowed_str<E: de::Error>(self, text: &'de str) -> Result<Id<'de>, E> {
+                Ok(Id(Leaf::Text(Cow::Borrowed(text))))
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Id<'de>, E> {
+                Ok(Id(Leaf::Text(Cow::Owned(text.to_owned()))))
+            }
+            fn visit_seq<A: de::SeqAccess<'de>>(self, mut list: A) -> Result<Id<'de>, A::Error> {
+                while list.next_element::<de::IgnoredAny>()?.is_some() {}
+                Ok(Id::default())
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Id<'de>, A::Error> {
+                let mut own = Leaf::Null;
+                while let Some(provider) = map.next_key::<Cow<'_, str>>()? {
+                    match &*provider == NAME {
+                        true => own = map.next_value()?,
+                        false => drop(map.next_value::<de::IgnoredAny>()?),
+                    }
+                }
+                Ok(Id(own))
+            }
+        }
+        deserializer.deserialize_any(Read)
+    }
+}
+
+impl Id<'_> {
+    /// The same id, however it is written.
+    fn venue_id(&self) -> Option<String> {
+        let plain = |id: &&str| {
+            let fits = !id.is_empty() && id.len() <= ID_BYTES_MAX;
+            fits && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
+        };
+        match &self.0 {
+            Leaf::Int(n) if *n > 0 => Some(n.to_string()),
+            Leaf::Float(n) if *n > 0.0 && n.fract() == 0.0 && *n < 9e15 => Some(format!("{n:.0}")),
+            Leaf::Text(text) => {
+                let text = text.trim();
+                let number = text.bytes().all(|b| b.is_ascii_digit());
+                let text = if number { text.trim_start_matches('0') } else { text };
+                Some(text).filter(plain).map(str::to_owned)
+            }
+            _ => None,
+        }
     }
 }
 
@@ -209,7 +282,7 @@ upstream_object! {
 upstream_object! {
     /// A venue.
     VenueHit {
-        "id" => id: Json,
+        "id" => id: Id<'a>,
         "name" => name: Leaf<'a>,
         "neighborhood" => neighborhood: Leaf<'a>,
         "price_range_id" => price_range: Leaf<'a>,
@@ -263,6 +336,10 @@ upstream_object! {
 mod tests {
     use super::*;
 
+    fn venue_id(id: &serde_json::Value) -> Option<String> {
+        serde_json::from_str::<Id<'_>>(&id.to_string()).expect("any value").venue_id()
+    }
+
     #[test]
     fn one_venue_however_its_id_is_written() {
         for id in [
@@ -292,6 +369,28 @@ mod tests {
     }
 
     #[test]
+    fn the_number_of_pages_is_read_wherever_it_stands() {
+        for (body, pages) in [
+            (r#"{"meta":{"total_pages":7,"total":500},"search":{"hits":[]}}"#, Some(7)),
+            (r#"{"search":{"hits":[]},"meta":{"total_pages":7}}"#, Some(7)),
+            (r#"{ "meta": {"total_pages":"7"}, "search":{"nbPages":6} } "#, Some(7)),
+            (r#"{"meta":{"total_pages":null},"search":{"nbPages":6}}"#, Some(6)),
+            (r#"{"meta":5,"search":{"nbPages":6}}"#, Some(6)),
+            (r#"{"meta":{}}"#, None),
+        ] {
+            assert_eq!(resy().pages(body.as_bytes()).expect("pages"), pages, "{body}");
+        }
+        for cut in [r#"{"meta":{"total_pages":7},"search":{"hits":[{"id":1"#, r#"{"meta":{"total_pages":7"#] {
+            assert!(resy().pages(cut.as_bytes()).is_err(), "{cut}");
+        }
+    }
+
+    fn resy() -> Resy {
+        let credentials = Credentials { api_key: String::new(), auth_token: String::new() };
+        Resy { base_url: String::new(), origin: String::new(), user_agent: String::new(), credentials }
+    }
+
+    #[test]
     fn an_odd_field_never_loses_the_page() {
         let body = json!({
             "meta": { "total": "2", "total_pages": null },
@@ -301,7 +400,8 @@ mod tests {
                 7,
             ] },
         });
-        let page = read(body.to_string().as_bytes()).expect("a page");
+        let body = body.to_string();
+        let page = read(body.as_bytes()).expect("a page");
         assert_eq!((page.total, page.pages, page.hits.len()), (Some(2), Some(1), 3));
         assert_eq!((page.hits[1].shown, page.hits[1].slots.len()), (2, 1));
         assert_eq!(page.hits[2].venue_id, None);

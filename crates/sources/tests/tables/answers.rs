@@ -118,6 +118,24 @@ fn ids_missing_or_colliding_are_no_whole_answer() {
 }
 
 #[test]
+fn whose_slots_these_are_cannot_be_told_when_two_venues_have_one_id() {
+    let mut other = venue(1, &["21:00"]);
+    other["name"] = json!("Somebody else");
+    let seen = see(&source(), &page(&[venue(1, &[]), other.clone(), venue(2, &["20:30"])]));
+    assert_eq!(codes(&seen), ["venues_do_not_add_up", "one_id_for_two"]);
+    assert_eq!((of(&seen, "slots").len(), seen.coverage.name()), (1, "partial"), "no drop at either");
+    // The total is no witness when another party size has the other of the two.
+    let source = source_with(json!({ "party_sizes": [2, 4] }));
+    let target = bucket(&source);
+    let exchanges = fetch(&source, &target, |size, _| {
+        Ok(page(&[if size == 2 { venue(1, &["20:30"]) } else { other.clone() }]))
+    });
+    let seen = look(&source, &target, &exchanges).expect("seen");
+    assert_eq!((codes(&seen), of(&seen, "slots").len()), (vec!["one_id_for_two"], 0));
+    assert!(matches!(seen.coverage, Coverage::CompleteBut(_)), "nothing of it is closed, all else counts");
+}
+
+#[test]
 fn a_slot_without_a_time_is_left_out_and_its_venue_is_not_judged() {
     let odd = json!({ "id": 1, "availability": { "slots": [
         slot("2026-02-28 20:30:00", "Bar", 1), { "date": { "start": "tonight" }, "config": {} } ] } });

@@ -206,7 +206,8 @@ pub enum SimulateWhat {
 }
 
 const SIMULATE_TABLES_HELP: &str = "\
-The same seed gives the same days. Exits with 1 when, without faults, a drop was told that was none.
+The same seed gives the same days. Exits with 1 when, without faults, a drop was told that was none, or one was not
+told that could be seen.
 
 Examples:
   stakeout simulate tables                                150 venues, three days, 60 requests a minute
@@ -235,9 +236,17 @@ pub struct SimulateTablesArgs {
     /// How often a day every answer is empty for some minutes, from 0 to 100
     #[arg(long, value_name = "N", default_value_t = 0.0, value_parser = outages)]
     pub outages: f64,
+    /// How unevenly the dates bring drops: the sigma of a log-normal factor, from 0 to 4; by the day of the week unless given
+    #[arg(long, value_name = "SIGMA", value_parser = sigma)]
+    pub skew: Option<f64>,
     /// Print the report as JSON
     #[arg(long)]
     pub json: bool,
+}
+
+fn sigma(text: &str) -> Result<f64, String> {
+    let given = text.parse::<f64>().ok().filter(|sigma| (0.0..=4.0).contains(sigma));
+    given.ok_or_else(|| "expected a number from 0 to 4".to_owned())
 }
 
 const SIMULATE_RACING_HELP: &str = "\

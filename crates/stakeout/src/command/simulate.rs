@@ -11,7 +11,7 @@ use stakeout_sources::racing::{CadenceConfig, RacingConfig};
 use crate::cli::{CadencePreset, SimulateRacingArgs, SimulateTablesArgs, SimulateWhat};
 use crate::output::{self, Table};
 use crate::simulate::racing::{PhaseAdherence, RacingDay, RacingReport};
-use crate::simulate::tables::{TablesDays, TablesReport};
+use crate::simulate::tables::{Fared, TablesDays, TablesReport};
 
 /// Runs a day. Not async: virtual time needs a runtime of its own, and blocks this thread until the day is over.
 pub(super) fn simulate(what: &SimulateWhat) -> Result<ExitCode> {
@@ -54,6 +54,7 @@ fn tables(args: &SimulateTablesArgs) -> Result<ExitCode> {
         budget: args.budget,
         faults: args.faults,
         outages_per_day: args.outages,
+        skew: args.skew,
     };
     let report = days.run()?;
     if args.json {
@@ -61,8 +62,21 @@ fn tables(args: &SimulateTablesArgs) -> Result<ExitCode> {
     } else {
         output::line(&tables_text(&report))?
     }
-    let failed = args.faults == 0.0 && report.adaptive.false_drops + report.uniform.false_drops > 0;
+    let wrong = |way: &Fared| way.false_drops + way.missed_though_seen;
+    let failed = args.faults == 0.0 && wrong(&report.adaptive) + wrong(&report.uniform) > 0;
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn missed(way: &Fared) -> String {
+    let why = [
+        (way.missed_too_short, "too short"),
+        (way.missed_beside, "beside"),
+        (way.missed_unproven, "unproven"),
+        (way.missed_though_seen, "though seen"),
+    ];
+    let why: Vec<String> =
+        why.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count} {why}")).collect();
+    if why.is_empty() { way.missed.to_string() } else { format!("{} ({})", way.missed, why.join(", ")) }
 }
 
 fn tables_text(report: &TablesReport) -> String {
@@ -85,9 +99,12 @@ fn tables_text(report: &TablesReport) -> String {
         ways.row([
             name.to_owned(),
             way.reported.to_string(),
-            way.false_drops.to_string(),
+            match way.outdated_drops {
+                0 => way.false_drops.to_string(),
+                outdated => format!("{} ({outdated} outdated)", way.false_drops),
+            },
             way.seen.to_string(),
-            format!("{} ({} too short)", way.missed, way.missed_too_short),
+            missed(way),
             told(way.mean_delay_ms),
             told(way.delay_ms.map(|delay| delay.p50)),
             told(way.delay_ms.map(|delay| delay.p99)),
@@ -105,6 +122,11 @@ fn tables_text(report: &TablesReport) -> String {
         seconds(i64::try_from(report.took_ms).unwrap_or(i64::MAX)),
     );
     let mut parts = vec![head, ways.render()];
+    if let (Some(ours), Some(known)) = (report.adaptive_to_uniform, report.known_rates_to_uniform) {
+        parts.push(format!(
+            "adaptive polling took {ours:.2} × as long as uniform polling; {known:.2} × is the least, for whoever knows how much every bucket will have"
+        ));
+    }
     if !report.remarks.is_empty() {
         parts.push(report.remarks.join("\n"));
     }

@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use stakeout_core::{Failure, Request, Time};
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Fetch};
-use stakeout_sim::resy::{Asked, Bucket, Upstream};
+use stakeout_sim::Reply;
+use stakeout_sim::resy::{Asked, Bucket, Fault, Upstream};
 use stakeout_store::Validators;
 
 use super::in_process::{outcome, path_of};
@@ -23,6 +24,12 @@ pub(super) struct InProcess {
 pub(super) struct Poll {
     pub(super) began: Time,
     pub(super) ended: Time,
+    /// One of its answers was out of date when it came, and nothing about it said so.
+    pub(super) old: bool,
+    /// No answer went wrong, and no venue came or went between its pages.
+    pub(super) whole: bool,
+    /// How many venues its last answer counts.
+    total: Option<u64>,
 }
 
 impl InProcess {
@@ -36,7 +43,9 @@ impl InProcess {
     }
 
     /// A poll asks for the first page of the first party size once, at its beginning.
-    fn note(&self, body: &[u8], now: Time) {
+    fn note(&self, body: &[u8], now: Time, fault: Option<Fault>, total: Option<u64>) {
+        let old = fault == Some(Fault::Older);
+        let fine = fault.is_none_or(Fault::is_harmless);
         let Ok(body) = serde_json::from_slice::<serde_json::Value>(body) else { return };
         let filter = &body["slot_filter"];
         let text = |name: &str| filter[name].as_str().unwrap_or_default();
@@ -45,9 +54,12 @@ impl InProcess {
         let own = polls.entry(bucket).or_default();
         match own.last_mut() {
             Some(last) if body["page"] != 1 || filter["party_size"] != super::tables::PARTIES[0] => {
-                last.ended = now
+                // Each party size has a list of its own.
+                let still = body["page"] == 1 || last.total == total;
+                last.whole &= fine && still;
+                (last.ended, last.old, last.total) = (now, last.old || old, total);
             }
-            _ => own.push(Poll { began: now, ended: now }),
+            _ => own.push(Poll { began: now, ended: now, old, whole: fine, total }),
         }
     }
 }
@@ -62,8 +74,26 @@ impl Fetch for InProcess {
         clock: &Clock,
     ) -> Result<Answer, Failure> {
         let now = clock.now();
-        self.note(&request.body, now);
         let asked = Asked { path: path_of(&request.url), headers: &request.headers, body: &request.body };
-        outcome(self.upstream.answer(asked, now), limits, now)
+        let (reply, fault) = self.upstream.answer_and_tell(asked, now);
+        let total = match &reply {
+            Reply::Answer(answer) => total(&answer.body),
+            _ => None,
+        };
+        self.note(&request.body, now, fault, total);
+        outcome(reply, limits, now)
     }
 }
+
+/// How many venues an answer counts; it says so at its beginning.
+fn total(body: &[u8]) -> Option<u64> {
+    const NAME: &[u8] = br#""total":"#;
+    let at = body.windows(NAME.len()).take(HEAD_BYTES).position(|part| part == NAME)? + NAME.len();
+    let digits = body[at..].iter().take_while(|byte| byte.is_ascii_digit());
+    digits.fold(None, |number: Option<u64>, byte| {
+        number.unwrap_or(0).checked_mul(10)?.checked_add(u64::from(byte - b'0'))
+    })
+}
+
+/// Where an answer's own words about itself end, at the latest.
+const HEAD_BYTES: usize = 2_000;

@@ -44,6 +44,8 @@ pub struct TablesDays {
     pub faults: f64,
     /// How often a day every answer is empty for some minutes.
     pub outages_per_day: f64,
+    /// How unevenly the dates bring drops: the σ of a log-normal factor each, by the day of the week unless given.
+    pub skew: Option<f64>,
 }
 
 /// How one way of polling fared.
@@ -57,12 +59,22 @@ pub struct Fared {
     pub reported: usize,
     /// Of them: there was none.
     pub false_drops: usize,
+    /// Of those told, neither true nor counted as false: true when the answer was made, which came out of date and did
+    /// not say so.
+    pub outdated_drops: usize,
     /// Of the true drops: told.
     pub seen: usize,
     /// Of the true drops: not told.
     pub missed: usize,
-    /// Of those missed: gone before the next look at their bucket.
+    /// Of those missed: gone before the next whole look at their bucket was over.
     pub missed_too_short: usize,
+    /// Of those missed: another slot of the same venue and date had been told before the look that would have shown it.
+    pub missed_beside: usize,
+    /// Of those missed: by the looks there were nobody could know that the venue had had nothing before; absent from one
+    /// answer proves nothing.
+    pub missed_unproven: usize,
+    /// Of those missed: whoever looked at the same moments would have told them. There should be none.
+    pub missed_though_seen: usize,
     /// From the opening of a drop to the page that showed it, over those seen.
     pub delay_ms: Option<Quantiles>,
     /// The mean of the same.
@@ -88,6 +100,11 @@ pub struct TablesReport {
     pub uniform: Fared,
     /// Somebody who knows when something opens and looks then, within the budget.
     pub oracle: Fared,
+    /// The mean delay of adaptive polling, as a share of that of uniform polling.
+    pub adaptive_to_uniform: Option<f64>,
+    /// The least that this share can be: somebody divides the budget who knows beforehand how many drops each bucket
+    /// will have.
+    pub known_rates_to_uniform: Option<f64>,
     /// How long the simulation took.
     pub took_ms: u64,
     /// The first few false and untold drops, in words.
@@ -111,6 +128,7 @@ impl TablesDays {
             budget: Rate::per_minute(60.0),
             faults: 0.0,
             outages_per_day: 0.0,
+            skew: None,
         }
     }
 
@@ -119,8 +137,7 @@ impl TablesDays {
         let began = Instant::now();
         let every = Duration(self.uniform_interval()?);
         let adaptive = self.config();
-        let uniform =
-            TablesConfig { min_interval: every, max_interval: every, prime_weight: 1.0, ..self.config() };
+        let uniform = TablesConfig { min_interval: every, max_interval: every, ..self.config() };
         let (adaptive, uniform) = std::thread::scope(|scope| {
             let adaptive = scope.spawn(|| self.engine(&adaptive));
             let uniform = self.engine(&uniform);
@@ -135,15 +152,19 @@ impl TablesDays {
             tally(market.truth(), &watch, &drops, &ran.polls, &told)
         };
         let (ours, theirs) = (judged(&adaptive), judged(&uniform));
+        let remarks = remarks(&ours);
+        let (adaptive, uniform) = (fared(&adaptive, ours), fared(&uniform, theirs));
         Ok(TablesReport {
             seed: self.seed,
             days: self.days,
             venues: self.venues,
             budget: self.budget,
             drops: drops.len(),
-            remarks: remarks(&ours),
-            adaptive: fared(&adaptive, ours),
-            uniform: fared(&uniform, theirs),
+            adaptive_to_uniform: share(adaptive.mean_delay_ms, uniform.mean_delay_ms),
+            known_rates_to_uniform: self.known_rates(&drops),
+            remarks,
+            adaptive,
+            uniform,
             oracle: self.oracle(&drops),
             took_ms: began.elapsed().as_millis() as u64,
         })
@@ -154,7 +175,7 @@ impl TablesDays {
         // As many cancellations per venue, however many venues there are.
         let cancellations = config.cancellations * f64::from(self.venues) / 150.0;
         let (start, span) = (config.start, self.span());
-        MarketConfig { cancellations, ..config }.during(start, span)
+        MarketConfig { cancellations, skew: self.skew, ..config }.during(start, span)
     }
 
     fn span(&self) -> Span {
@@ -166,6 +187,8 @@ impl TablesDays {
             days: WINDOW_DAYS,
             party_sizes: PARTIES.map(u32::from).to_vec(),
             budget: self.budget,
+            // Every drop counts the same here: what is compared is their mean delay.
+            prime_weight: 1.0,
             ..TablesConfig::default()
         }
     }
@@ -217,6 +240,16 @@ impl TablesDays {
         all.into_iter().filter(|drop| drop.opened >= start + WARM_UP && within(drop)).collect()
     }
 
+    /// By how much the best division of the budget beats the even one: with rates λ and equal costs the mean delays are
+    /// as (Σ√λ)² to n·Σλ.
+    fn known_rates(&self, drops: &[Drop]) -> Option<f64> {
+        let mut counts: BTreeMap<Bucket, f64> = BTreeMap::new();
+        drops.iter().for_each(|drop| *counts.entry(drop.bucket).or_default() += 1.0);
+        let buckets = f64::from(WINDOW_DAYS + self.days - 1) * self.config().time_slots.len() as f64;
+        let roots: f64 = counts.values().map(|count| count.sqrt()).sum();
+        (!drops.is_empty()).then(|| roots * roots / (buckets * drops.len() as f64))
+    }
+
     /// Looks at a bucket when something opens in it, or as soon as the budget allows.
     fn oracle(&self, drops: &[Drop]) -> Fared {
         let apart = Span::from_secs_f64(self.cost() / self.budget.per_second());
@@ -246,6 +279,10 @@ fn source(config: &TablesConfig) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(TablesSource::new("tables", config, nobody)?))
 }
 
+fn share(of: Option<i64>, whole: Option<i64>) -> Option<f64> {
+    Some(of? as f64 / whole.filter(|whole| *whole > 0)? as f64)
+}
+
 fn fared(ran: &Ran, tally: Tally) -> Fared {
     let polls = ran.polls.values().map(|polls| polls.len() as u64).sum();
     Fared { requests: ran.requests, polls, ..figures(tally) }
@@ -256,8 +293,12 @@ fn figures(tally: Tally) -> Fared {
     Fared {
         reported: tally.told,
         false_drops: tally.wrong.len(),
+        outdated_drops: tally.outdated,
         seen: tally.delays.len(),
-        missed: tally.too_short + tally.untold.len(),
+        missed: tally.too_short + tally.beside + tally.unproven + tally.untold.len(),
+        missed_beside: tally.beside,
+        missed_unproven: tally.unproven,
+        missed_though_seen: tally.untold.len(),
         missed_too_short: tally.too_short,
         mean_delay_ms: sum.checked_div(tally.delays.len() as i64),
         delay_ms: quantiles(tally.delays),

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stakeout_core::{Event, Span, Time};
-use stakeout_sim::resy::{Bucket, Drop, Report, Slot, Truth, Verdict, Watch};
+use stakeout_sim::resy::{Bucket, Drop, Look, Report, Slot, Truth, Verdict, Watch};
 use stakeout_sources::tables::DROP;
 
 use super::resy::Poll;
@@ -11,6 +11,8 @@ use super::resy::Poll;
 /// A look that saw only a part leaves the one before it as the last word: so many looks back is where a venue may
 /// have been empty.
 const LOOKS_BACK: usize = 3;
+/// How old an answer may be that is out of date, and how finely that is looked at.
+const OLD: (Span, Span) = (Span::secs(240), Span::secs(5));
 
 /// A drop that was told.
 #[derive(Clone, Debug)]
@@ -27,11 +29,17 @@ pub(super) struct Tally {
     pub(super) told: usize,
     /// Told, but there was no such drop.
     pub(super) wrong: Vec<(Told, Verdict)>,
+    /// Told by an answer that was out of date without saying so: such a drop there had been, minutes before.
+    pub(super) outdated: usize,
     /// From the opening to the page that showed it.
     pub(super) delays: Vec<Span>,
-    /// Never told, and no look began while they were open.
+    /// Never told, and no whole look began and ended while they were open.
     pub(super) too_short: usize,
-    /// Never told, though a look began while they were open.
+    /// Never told, because a look at another bucket had told of that venue and date meanwhile.
+    pub(super) beside: usize,
+    /// Never told, because by the looks there were nobody could know that the venue had had nothing.
+    pub(super) unproven: usize,
+    /// Never told, though whoever looks at the same moments knows them for drops.
     pub(super) untold: Vec<Drop>,
 }
 
@@ -54,6 +62,50 @@ impl std::fmt::Display for Told {
     }
 }
 
+/// Whether it would have been true when an answer that is out of date was made.
+fn was_true(truth: Truth<'_>, watch: &Watch, report: &Report) -> bool {
+    (1..=OLD.0.as_us() / OLD.1.as_us()).any(|n| {
+        let earlier = Report { since: report.since - OLD.0, at: report.at - OLD.1.times(n), ..*report };
+        matches!(truth.verdict(watch, &earlier), Verdict::True { .. })
+    })
+}
+
+/// Whether another slot of the same venue and date, which opened with this one, was told before the look that shows it:
+/// then the venue has tables, and this is no drop.
+fn is_beside(told: &[Told], drop: &Drop, look: &Poll) -> bool {
+    let same =
+        |told: &&Told| told.slot.venue == drop.slot.venue && told.slot.start.date() == drop.slot.start.date();
+    told.iter().filter(same).any(|told| (drop.opened..=look.ended).contains(&told.at))
+}
+
+/// What a watcher tells that looks at these moments.
+struct Expected(BTreeMap<Slot, Vec<Time>>);
+
+impl Expected {
+    fn of(
+        truth: Truth<'_>,
+        watch: &Watch,
+        polls: &BTreeMap<Bucket, Vec<Poll>>,
+        moment: fn(&Poll) -> Time,
+    ) -> Expected {
+        let looks = polls.iter().flat_map(|(bucket, polls)| {
+            let whole = polls.iter().filter(|poll| poll.whole);
+            whole.map(move |poll| Look { at: moment(poll), bucket: *bucket })
+        });
+        let looks: Vec<Look> = looks.collect();
+        let mut seen: BTreeMap<Slot, Vec<Time>> = BTreeMap::new();
+        for drop in truth.expected(watch, &looks) {
+            seen.entry(drop.slot).or_default().push(drop.seen);
+        }
+        Expected(seen)
+    }
+
+    fn has(&self, drop: &Drop) -> bool {
+        let seen = self.0.get(&drop.slot).map(Vec::as_slice).unwrap_or_default();
+        seen.iter().any(|at| (drop.opened..drop.closed).contains(at))
+    }
+}
+
 /// Judges what was told by the truth, and what was true by what was told.
 pub(super) fn tally(
     truth: Truth<'_>,
@@ -71,9 +123,15 @@ pub(super) fn tally(
         let report = Report { bucket: told.bucket, slot: told.slot, since, at: told.at };
         match truth.verdict(watch, &report) {
             Verdict::True { .. } => {}
+            _ if own.get(this.saturating_sub(1)).is_some_and(|poll| poll.old)
+                && was_true(truth, watch, &report) =>
+            {
+                tally.outdated += 1;
+            }
             wrong => tally.wrong.push((told.clone(), wrong)),
         }
     }
+    let mut missed = Vec::new();
     let mut by_slot: BTreeMap<Slot, BTreeSet<Time>> = BTreeMap::new();
     told.iter().for_each(|told| {
         by_slot.entry(told.slot).or_default().insert(told.at);
@@ -88,15 +146,22 @@ pub(super) fn tally(
         });
         match first {
             Some(at) => tally.delays.push(at - drop.opened),
-            None => {
-                let own = looks(&drop.bucket);
-                let next = own.get(own.partition_point(|poll| poll.began < drop.opened));
-                if next.is_some_and(|poll| poll.ended < drop.closed) {
-                    tally.untold.push(drop.clone());
-                } else {
-                    tally.too_short += 1;
-                }
-            }
+            None => missed.push(drop),
+        }
+    }
+    if missed.is_empty() {
+        return tally;
+    }
+    // A look takes a while, and each venue is seen at its own moment of it: what counts is what both ends agree on.
+    let expected = [|poll: &Poll| poll.began, |poll: &Poll| poll.ended]
+        .map(|moment| Expected::of(truth, watch, polls, moment));
+    for drop in missed {
+        let within = |poll: &&Poll| poll.whole && poll.began >= drop.opened && poll.ended < drop.closed;
+        match looks(&drop.bucket).iter().find(within) {
+            None => tally.too_short += 1,
+            Some(_) if expected.iter().all(|expected| expected.has(drop)) => tally.untold.push(drop.clone()),
+            Some(look) if is_beside(told, drop, look) => tally.beside += 1,
+            Some(_) => tally.unproven += 1,
         }
     }
     tally

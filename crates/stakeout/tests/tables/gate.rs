@@ -121,6 +121,30 @@ fn one_empty_answer_closes_nothing_and_a_confirmed_one_brings_no_false_alerts() 
 }
 
 #[test]
+fn what_another_bucket_held_on_to_for_longer_is_not_told_either_when_an_outage_ends() {
+    let config = every_minute(json!({ "time_slots": ["18:00", "20:30"] }));
+    // One bucket sees the outage a minute before the other and is back a minute before it: by then the other has let
+    // go of what both had, later than the first did.
+    let scene = |m: i64, question: &Question| {
+        let late = question.time == "20:30";
+        let outage = if late { 3..8 } else { 4..9 };
+        let shown = |id: i64| match (id, late) {
+            _ if outage.contains(&m) => venue(id, &[]),
+            (1..=6, _) => venue(id, &["19:15"]),
+            // What appears beside what returns did not open where nothing was.
+            (7, true) if m >= 8 => venue(id, &["21:00", "22:00"]),
+            (_, true) => venue(id, &["21:00"]),
+            (_, false) => venue(id, &["17:00"]),
+        };
+        Ok(page(&(1..=20).map(shown).collect::<Vec<_>>()))
+    };
+    let mut world = World::new();
+    let watched = world.watch(&config, Span::mins(12), scene);
+    assert_eq!(watched.drops(), NONE);
+    assert_eq!(world.column("SELECT DISTINCT state FROM slot_availability"), ["open"]);
+}
+
+#[test]
 fn a_failed_or_malformed_poll_changes_nothing_and_leaves_a_sample_without_secrets() {
     let mut world = World::new();
     let watched = world.watch(&every_minute(json!({})), Span::mins(6), |m, _| match m {

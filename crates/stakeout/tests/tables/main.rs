@@ -6,6 +6,8 @@ mod docs;
 mod gate;
 mod market;
 mod memory;
+mod others;
 mod process;
+mod repeats;
 mod support;
 mod views;

@@ -1,7 +1,7 @@
 -- What a commit did to one record.
 CREATE TYPE stakeout_effect AS (
     fingerprint bytea,
-    -- Nobody held it before, now somebody does.
+    -- Nobody who counts held it before, now somebody does, or may.
     appeared    boolean,
     -- Its content is another than before.
     changed     boolean,
@@ -78,6 +78,17 @@ BEGIN
         )
         SELECT array_agg(ROW(fingerprint, false, false, true, NULL)::stakeout_effect)
         INTO v_gone FROM let_go WHERE holders = 0;
+        v_effects := coalesce(v_effects, '{}') || coalesce(v_gone, '{}');
+    END IF;
+
+    -- Our own hold, where this poll added one, came after those that no longer count.
+    IF p_poll ? 'lapsed' THEN
+        SELECT array_agg(ROW(r.fingerprint, true, false, false, NULL)::stakeout_effect) INTO v_gone
+        FROM jsonb_to_recordset(p_poll -> 'lapsed') AS l (print text, holders integer)
+        JOIN records r ON r.source_id = p_source AND r.fingerprint = decode(l.print, 'hex')
+        LEFT JOIN jsonb_to_recordset(coalesce(p_poll -> 'records', '[]')) AS w (print text, added boolean)
+            ON w.print = l.print
+        WHERE r.holders - coalesce(w.added, false)::integer <= l.holders;
         v_effects := coalesce(v_effects, '{}') || coalesce(v_gone, '{}');
     END IF;
     RETURN coalesce(v_effects, '{}');

@@ -7,7 +7,7 @@ use stakeout_core::{Fingerprint, Span};
 
 use super::Backend;
 use super::story::{Poll, SOURCE, World, after, print};
-use crate::{Claim, CommitOutcome, Effect, EventFilter};
+use crate::{Claim, CommitOutcome, Effect, EventFilter, Lapsed};
 
 /// Proposed again by a later poll with the same identity and content: it is the same event.
 pub async fn an_event_exists_once(backend: &dyn Backend) {
@@ -148,6 +148,38 @@ pub async fn only_the_first_of_a_group_is_news(backend: &dyn Backend) {
     let b = after(&b, &alone);
     let again = opens(&b, 6, &[("t", 1), ("z", 1)], &["z"]).with(family("venue", "today"));
     assert_eq!(told(again).await, ["z"], "what is gone does not count");
+}
+
+/// A holder that has not looked for too long is nobody: what it alone holds appears anew, and nothing stands behind it.
+pub async fn a_hold_that_lapsed_does_not_count(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b", "c"]).await;
+    let claims = world.claim(0).await;
+    let [a, b, c] = claims.as_slice() else { panic!("three targets") };
+    let opens = |claim: &Claim, secs: i64, seen: &[(&str, i64)], lapsed: &[&str]| {
+        let poll = Poll::of(claim, secs).sees(claim, seen).with(|p| {
+            for record in &mut p.records {
+                (record.parent, record.group) = (Some(print("venue")), print("today"));
+            }
+            p.lapsed = lapsed.iter().map(|name| Lapsed { fingerprint: print(name), holders: 1 }).collect();
+            p.lapsed.sort_by_key(|lapsed| lapsed.fingerprint);
+        });
+        seen.iter().fold(poll, |poll, (name, _)| poll.tells(claim, "drop", name, Effect::AppearedFirst))
+    };
+    let told = async |poll: Poll| -> Vec<String> {
+        world.done(poll).await.events.into_iter().map(|event| event.subject_key).collect()
+    };
+    assert_eq!(told(opens(a, 1, &[("x", 1), ("y", 1)], &[])).await, ["x", "y"]);
+    let families = [(print("venue"), print("today"))];
+    let siblings = world.store.siblings(SOURCE, &families).await.expect("siblings");
+    assert_eq!(siblings.iter().map(|sibling| sibling.holders).collect::<Vec<_>>(), [1, 1]);
+    let held = world.store.snapshot(a.target).await.expect("snapshot");
+    assert!(held.get(print("x")).is_some() && held.len() == 2);
+    assert_eq!(told(opens(b, 2, &[("x", 1), ("z", 1)], &["x"])).await, [""; 0], "somebody still holds y");
+    // Had nobody looked for too long, all of it would be new; but b has just looked.
+    assert_eq!(told(opens(c, 3, &[("w", 1)], &["x", "y"])).await, [""; 0], "b holds x, too");
+    world.roots(&["a", "d"]).await;
+    let d = world.claim_one(4).await;
+    assert_eq!(told(opens(&d, 5, &[("x", 1), ("v", 1)], &["x", "y"])).await, ["x", "v"], "only a is left");
 }
 
 /// Many commit at once while one reads along: what it has passed, it has seen.

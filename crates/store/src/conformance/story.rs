@@ -150,6 +150,7 @@ impl Poll {
             snapshot: None,
             records: vec![],
             releases: vec![],
+            lapsed: vec![],
             history: vec![],
             events: vec![],
             sinks: vec![],

@@ -53,6 +53,15 @@ pub struct Release {
     pub natural: bool,
 }
 
+/// How many holders of a record have not looked for so long that they say nothing about now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Lapsed {
+    /// Who.
+    pub fingerprint: Fingerprint,
+    /// Of its holders.
+    pub holders: u32,
+}
+
 /// Who stamped a history row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Stamp {
@@ -271,6 +280,8 @@ pub struct PollCommit {
     pub records: Vec<RecordWrite>,
     /// Records no longer held, in fingerprint order.
     pub releases: Vec<Release>,
+    /// Holds of other targets that no longer count, in fingerprint order: a record that nobody else holds appears anew.
+    pub lapsed: Vec<Lapsed>,
     /// History rows.
     pub history: Vec<HistoryWrite>,
     /// Events, if their conditions hold.

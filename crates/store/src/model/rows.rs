@@ -130,6 +130,17 @@ pub struct StoredRecord {
     pub gone: Option<Time>,
 }
 
+/// A held record, found by its parent and group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Sibling {
+    /// Who.
+    pub fingerprint: Fingerprint,
+    /// Its group.
+    pub group: Fingerprint,
+    /// How many targets hold it.
+    pub holders: u32,
+}
+
 /// Which records to list, in the order of their rows.
 #[derive(Clone, Debug, Default)]
 pub struct RecordFilter {

@@ -2,13 +2,14 @@
 
 use deadpool_postgres::GenericClient;
 use stakeout_core::adherence::{Cause, Run};
-use stakeout_core::{Event, Fingerprint, Time};
+use stakeout_core::{Event, Fingerprint, Snapshot, Time};
 use tokio_postgres::Row;
 
 use super::fault::{Fault, Work};
 use super::{Parameter, rows};
 use crate::{
-    Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetId,
+    Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, Sibling, StoreStats, StoredRecord,
+    TargetId,
 };
 
 /// Runs a query that stays prepared and reads every row.
@@ -42,6 +43,37 @@ pub(super) async fn records(
          WHERE s.name = $1 ORDER BY w.n"
     );
     all(client, &sql, &[&source, &prints], stored_record).await
+}
+
+/// The held records with these parents and groups.
+pub(super) async fn siblings(
+    client: &impl GenericClient,
+    source: &str,
+    families: &[(Fingerprint, Fingerprint)],
+) -> Work<Vec<Sibling>> {
+    let bytes = |print: Fingerprint| print.to_bytes().to_vec();
+    let (parents, groups): (Vec<Vec<u8>>, Vec<Vec<u8>>) =
+        families.iter().map(|(parent, group)| (bytes(*parent), bytes(*group))).unzip();
+    let sql = format!(
+        "SELECT r.fingerprint, r.group_print, r.holders {OF_SOURCE}
+         JOIN unnest($2::bytea[], $3::bytea[]) AS w (parent, grp) ON r.parent = w.parent AND r.group_print = w.grp
+         WHERE s.name = $1 AND r.gone_us IS NULL ORDER BY r.fingerprint"
+    );
+    let read = |row: &Row| {
+        Ok(Sibling {
+            fingerprint: rows::print(row, "fingerprint")?,
+            group: rows::print(row, "group_print")?,
+            holders: rows::small(row, "holders")?,
+        })
+    };
+    all(client, &sql, &[&source, &parents, &groups], read).await
+}
+
+/// What a target holds.
+pub(super) async fn snapshot(client: &impl GenericClient, target: TargetId) -> Work<Snapshot> {
+    let sql = "SELECT body FROM snapshots WHERE target_id = $1";
+    let read = |row: &Row| rows::snapshot(row, "body");
+    Ok(all(client, sql, &[&target.0], read).await?.pop().unwrap_or_default())
 }
 
 /// The records of a kind that somebody holds, by key.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::adherence::Run;
-use stakeout_core::{Event, Fingerprint, Kind, Time};
+use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Time};
 use tokio::sync::broadcast;
 
 use super::fault::Fault;
@@ -12,8 +12,8 @@ use super::{PgStore, all, browse, claim, control, derived, one, prune, read, tar
 use crate::{
     Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
     Hint, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog,
-    Pruned, Reconciled, RecordFilter, Result, Retention, Store, StoreStats, StoredRecord, TargetFilter,
-    TargetId, TargetRow, TokenRow, Wanted, Whole,
+    Pruned, Reconciled, RecordFilter, Result, Retention, Sibling, Store, StoreStats, StoredRecord,
+    TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -97,6 +97,14 @@ impl Store for PgStore {
 
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>> {
         self.on("read records", async |client| read::records(client, source, fingerprints).await).await
+    }
+
+    async fn siblings(&self, source: &str, families: &[(Fingerprint, Fingerprint)]) -> Result<Vec<Sibling>> {
+        self.on("read siblings", async |client| read::siblings(client, source, families).await).await
+    }
+
+    async fn snapshot(&self, target: TargetId) -> Result<Snapshot> {
+        self.on("read a snapshot", async |client| read::snapshot(client, target).await).await
     }
 
     async fn told_until(&self, source: &str, streams: &[(Fingerprint, String)]) -> Result<Vec<Option<Time>>> {

@@ -6,8 +6,8 @@ use stakeout_core::adherence::{Cause, Run};
 use stakeout_core::{Fingerprint, Time};
 
 use crate::{
-    Base, DeriveCommit, Effect, EventWrite, HistoryWrite, KvSet, NewPlan, PollCommit, PollLog, RecordWrite,
-    Release, Sample, Schedule, Stamp, TargetState, Wanted,
+    Base, DeriveCommit, Effect, EventWrite, HistoryWrite, KvSet, Lapsed, NewPlan, PollCommit, PollLog,
+    RecordWrite, Release, Sample, Schedule, Stamp, TargetState, Wanted,
 };
 
 /// Sixteen bytes as our SQL reads them.
@@ -59,6 +59,8 @@ struct PollJson<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     releases: Vec<ReleaseJson>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
+    lapsed: Vec<LapsedJson>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     history: Vec<PointJson<'a>>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     events: Vec<EventJson<'a>>,
@@ -94,6 +96,7 @@ pub(super) fn poll(poll: &PollCommit, hold: Option<i64>) -> serde_json::Result<S
         version: poll.state.memory.version as i64,
         records: poll.records.iter().map(RecordJson::of).collect(),
         releases: poll.releases.iter().map(ReleaseJson::of).collect(),
+        lapsed: poll.lapsed.iter().map(LapsedJson::of).collect(),
         history: poll.history.iter().enumerate().map(PointJson::of).collect(),
         events: poll.events.iter().map(EventJson::of).collect(),
         sinks: &poll.sinks,
@@ -167,6 +170,18 @@ struct ReleaseJson {
 impl ReleaseJson {
     fn of(release: &Release) -> ReleaseJson {
         ReleaseJson { print: print(release.fingerprint), ended: release.natural }
+    }
+}
+
+#[derive(Serialize)]
+struct LapsedJson {
+    print: String,
+    holders: u32,
+}
+
+impl LapsedJson {
+    fn of(lapsed: &Lapsed) -> LapsedJson {
+        LapsedJson { print: print(lapsed.fingerprint), holders: lapsed.holders }
     }
 }
 

@@ -10,8 +10,8 @@ use super::claim::source_id;
 use super::fault::{Fault, Work};
 use super::{events, rows};
 use crate::{
-    Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, StoreStats, StoredRecord, TargetFilter,
-    TargetId, TargetOrder, TargetRow,
+    Delivery, EventFilter, HistoryRow, KvRow, PollLog, PollOutcome, Sibling, StoreStats, StoredRecord,
+    TargetFilter, TargetId, TargetOrder, TargetRow,
 };
 
 static TARGETS: LazyLock<String> = LazyLock::new(|| {
@@ -194,6 +194,25 @@ pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -
         }
     }
     Ok(result)
+}
+
+/// The held records with these parents and groups.
+pub(super) fn siblings(
+    conn: &Connection,
+    source: &str,
+    families: &[(Fingerprint, Fingerprint)],
+) -> Work<Vec<Sibling>> {
+    let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
+    let sql = "SELECT fingerprint, group_print, holders FROM records
+               WHERE source_id = ?1 AND parent = ?2 AND group_print = ?3 AND gone_us IS NULL ORDER BY fingerprint";
+    let read = |row: &Row<'_>| {
+        Ok(Sibling { fingerprint: rows::print(row, 0)?, group: rows::print(row, 1)?, holders: row.get(2)? })
+    };
+    let mut found = Vec::new();
+    for (parent, group) in families {
+        found.extend(all(conn, sql, &[&source_id, &parent.to_bytes(), &group.to_bytes()], read)?);
+    }
+    Ok(found)
 }
 
 /// The records of a kind that somebody holds, by key.

@@ -12,7 +12,7 @@ use crate::{Base, PollCommit, RecordWrite};
 /// What a commit did to one record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Happened {
-    /// Nobody held it before, now somebody does.
+    /// Nobody who counts held it before, now somebody does, or may.
     pub(super) appeared: bool,
     /// Its content is another than before.
     pub(super) changed: bool,
@@ -62,6 +62,15 @@ pub(super) fn write(
     for release in &poll.releases {
         if let_go(conn, source_id, release.fingerprint, release.natural, poll.now)? {
             effects.entry(release.fingerprint).or_default().vanished = true;
+        }
+    }
+    for lapsed in &poll.lapsed {
+        // Our own hold, where this poll added one, came after theirs.
+        let written = poll.records.binary_search_by_key(&lapsed.fingerprint, |record| record.fingerprint);
+        let own = written.is_ok_and(|n| poll.records[n].added);
+        let stored = find(&mut statement, source_id, lapsed.fingerprint)?;
+        if stored.is_some_and(|stored| stored.holders - i64::from(own) <= i64::from(lapsed.holders)) {
+            effects.entry(lapsed.fingerprint).or_default().appeared = true;
         }
     }
     Ok(true)

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::adherence::Run;
-use stakeout_core::{Event, Fingerprint, Kind, Time};
+use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Time};
 use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::writer::{Durability, Job};
-use super::{browse, claim, control, derived, history, prune, read, reconcile, tokens};
+use super::{browse, claim, control, derived, history, prune, read, reconcile, rows, tokens};
 use crate::{
     Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
     HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog,
-    Pruned, Reconciled, RecordFilter, Result, Retention, Store, StoreError, StoreStats, StoredRecord,
-    TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
+    Pruned, Reconciled, RecordFilter, Result, Retention, Sibling, Store, StoreError, StoreStats,
+    StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -107,6 +107,15 @@ impl Store for SqliteStore {
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>> {
         let (source, prints) = (source.to_owned(), fingerprints.to_vec());
         self.read("read records", move |conn| read::records(conn, &source, &prints)).await
+    }
+
+    async fn siblings(&self, source: &str, families: &[(Fingerprint, Fingerprint)]) -> Result<Vec<Sibling>> {
+        let (source, families) = (source.to_owned(), families.to_vec());
+        self.read("read siblings", move |conn| read::siblings(conn, &source, &families)).await
+    }
+
+    async fn snapshot(&self, target: TargetId) -> Result<Snapshot> {
+        self.read("read a snapshot", move |conn| Ok(rows::snapshot(conn, target.0)?.0)).await
     }
 
     async fn told_until(&self, source: &str, streams: &[(Fingerprint, String)]) -> Result<Vec<Option<Time>>> {
