@@ -156,7 +156,10 @@ fn told() -> Vec<Route> {
         Route::get("/v1/events/stream", stream::stream)
             .about("events", "Events and published values as they happen (Server-Sent Events)")
             .query::<stream::StreamQuery>()
-            .answers_text("text/event-stream", "Messages `event`, `kv`, `heartbeat` and `resync`")
+            .answers_text(
+                "text/event-stream",
+                "Messages `event`, `kv`, `heartbeat`, `resync`; with `polls` also `poll`, `targets`, `pulse`",
+            )
             .or(&[Sort::Unavailable]),
         Route::get("/v1/events/{seq}", events::one)
             .about("events", "One event")

@@ -88,6 +88,8 @@ pub(crate) struct Pulse {
     missed: u64,
     /// Events told.
     events: u64,
+    /// Requests made.
+    requests: u64,
     /// Polls that are due and wait for their turn.
     ready: u64,
     /// Polls that are being answered.
@@ -132,7 +134,7 @@ impl Kind {
 }
 
 impl Pulse {
-    fn new(vitals: Option<&SourceVitals>) -> Pulse {
+    pub(crate) fn new(vitals: Option<&SourceVitals>) -> Pulse {
         let totals = vitals.map(|vitals| vitals.totals.clone()).unwrap_or_default();
         let lane = vitals.map(|vitals| vitals.lane);
         Pulse {
@@ -141,6 +143,7 @@ impl Pulse {
             late: totals.late,
             missed: totals.missed,
             events: totals.events,
+            requests: totals.requests,
             ready: lane.map_or(0, |lane| lane.ready),
             in_flight: lane.map_or(0, |lane| lane.in_flight),
             slowdown: lane.map_or(1.0, |lane| lane.slowdown),
