@@ -71,6 +71,8 @@ pub(crate) struct Limits {
     concurrency: u32,
     min_gap_ms: f64,
     timeout_ms: f64,
+    /// The most that is added to a due time.
+    jitter_ms: f64,
     /// How long the upstream takes to show its own changes.
     refresh_ms: f64,
 }
@@ -171,6 +173,7 @@ impl Source {
                 concurrency: limits.concurrency,
                 min_gap_ms: ms(limits.min_gap),
                 timeout_ms: ms(limits.timeout),
+                jitter_ms: ms(limits.max_jitter),
                 refresh_ms: ms(limits.refresh),
             },
             budget_per_second: source.budget(),
