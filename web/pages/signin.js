@@ -1,8 +1,4 @@
-// Sign in: a token is exchanged for a session, which a strict cookie carries.
-
-import { change } from "../api.js";
-import { h, put, text } from "../dom.js";
-import { live } from "../live.js";
+import { change, h, live, put, text } from "../kit.js";
 
 export const title = "Sign in";
 
@@ -14,7 +10,7 @@ export function mount(root, page) {
 		try {
 			await change("POST", "/v1/session", { token: input.value.trim() });
 			live.retry();
-			const to = page.query.get("to") ?? "/";
+			const to = page.get("to") ?? "/";
 			history.replaceState(null, "", /^\/(?!\/)/.test(to) ? to : "/");
 			dispatchEvent(new PopStateEvent("popstate"));
 		} catch (error) {

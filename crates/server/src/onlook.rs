@@ -137,6 +137,7 @@ impl Flush {
 #[derive(Serialize)]
 struct PulseView {
     now: Time,
+    speed: Option<f64>,
     held: u64,
     committing: u64,
     streams: u64,
@@ -160,6 +161,7 @@ pub(crate) fn pulse(control: &Control, streams: usize) -> Bytes {
         "pulse",
         &PulseView {
             now: control.clock().now(),
+            speed: control.clock().speed(),
             held: vitals.held,
             committing: vitals.committing,
             streams: streams as u64,
