@@ -4,7 +4,7 @@ export const title = "Sign in";
 
 export function mount(root, page) {
 	const says = h("p.says.bad", { role: "alert" });
-	const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, size: 48 });
+	const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
 	const form = h("form.panel", { submit: async (event) => {
 		event.preventDefault();
 		try {

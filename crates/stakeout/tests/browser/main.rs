@@ -5,6 +5,7 @@
 
 mod demo;
 mod driver;
+mod live;
 mod pages;
 mod palette;
 mod scenes;
