@@ -4,8 +4,8 @@
 //!
 //! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
 //! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
-//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`racing`] and [`mod@fpv`]
-//!   measure.
+//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`streams`], [`racing`] and
+//!   [`mod@fpv`] measure.
 
 mod args;
 mod claim;
@@ -23,6 +23,7 @@ mod racing;
 mod results;
 mod scene;
 mod stamped;
+mod streams;
 mod table;
 mod throughput;
 mod upstream;
@@ -44,6 +45,7 @@ fn main() -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Upstream) => upstream::serve(),
         Some(Command::Million { database, url, targets }) => million::run_as_child(database, url, *targets),
+        Some(Command::Listen { address, listeners }) => streams::listen(*address, *listeners),
         Some(Command::Trial { path, targets, every_ms, seconds }) => {
             throughput::once(path, *targets, Duration::from_millis(*every_ms), Duration::from_secs(*seconds))
         }
@@ -62,13 +64,14 @@ fn measure(args: &Args) -> anyhow::Result<()> {
     let pace = args.pace();
     let mut table = Table::default();
     type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
-    let measures: [(What, &str, Measure); 8] = [
+    let measures: [(What, &str, Measure); 9] = [
         (What::Lateness, "lateness", lateness::measure),
         (What::Throughput, "polls per second", throughput::measure),
         (What::Commit, "group commit", group_commit::measure),
         (What::Claim, "claim cost", claim::measure),
         (What::Memory, "a million targets", million::measure),
         (What::News, "change to event", news::measure),
+        (What::Streams, "listeners", streams::measure),
         (What::Racing, "racing", racing::measure),
         (What::Fpv, "drone racing", fpv::measure),
     ];
