@@ -1,9 +1,6 @@
 // Addresses to pages, keys, the theme, and what is always to be seen: the connection and the server's time.
 
-import { get } from "./api.js";
-import { attr, h, put, say, text } from "./dom.js";
-import { second, span } from "./format.js";
-import { clock, live, tick } from "./live.js";
+import { attr, clock, h, live, nothing, put, say, second, span, text, tick } from "./kit.js";
 import { forgetColours } from "./parts/canvas.js";
 import * as events from "./pages/events.js";
 import * as fpv from "./pages/fpv.js";
@@ -30,19 +27,19 @@ const $ = (id) => document.getElementById(id);
 
 let open = null;
 
-/** What a page can do: end with it, read and change its address. */
+// What a page can do: end with it, read and change its address.
 class Page {
 	query = new URLSearchParams(location.search);
 	abort = new AbortController();
 	ends = [];
+	place = h("div");
 	keys = {};
 	signal = this.abort.signal;
 
-	end(callback) {
-		if (callback) this.ends.push(callback);
-	}
+	get = (name) => this.query.get(name);
+	end = (callback) => this.ends.push(callback);
 
-	/** Changes one part of the address; the page is opened anew unless `quiet`. */
+	// Changes one part of the address; the page is opened anew unless `quiet`.
 	set(name, value, quiet = false) {
 		if (value == null) this.query.delete(name);
 		else this.query.set(name, value);
@@ -50,6 +47,19 @@ class Page {
 		const url = location.pathname + (query ? `?${query}` : "");
 		history[quiet ? "replaceState" : "pushState"](null, "", url);
 		if (!quiet) show(true);
+	}
+
+	// What the page is made of, below the place where it is said what is wrong.
+	put(...children) {
+		put($("main"), this.place, ...children);
+	}
+
+	// The source and what the address names of it.
+	needs(what, from, name) {
+		const found = [this.get("source"), this.get(name)];
+		if (found.every(Boolean)) return found;
+		put($("main"), nothing(`No ${what} is named.`, h("a", { href: from }, "Choose one.")));
+		return [];
 	}
 
 	title(words) {
@@ -87,7 +97,7 @@ function show(same = false) {
 	}
 }
 
-export function go(url) {
+function go(url) {
 	if (url === location.pathname + location.search) return;
 	history.pushState(null, "", url);
 	show();
@@ -107,7 +117,6 @@ function links() {
 	});
 }
 
-/** Rows that `j` and `k` walk over. */
 function walk(step) {
 	const rows = [...document.querySelectorAll("main a.row, main .feed li a")].filter((row) => row.offsetParent);
 	const at = rows.indexOf(document.activeElement);
@@ -145,36 +154,32 @@ function help() {
 		["j k", "next and previous row"], ["← →", "previous and next race"], ["v", "win, place or odds, on a race"],
 		["w", "wall mode, on FPV"], ["/", "filter"], ["Esc", "leave the filter"], ["?", "this list"],
 	];
-	const close = h("button", { type: "button", click: () => $("help").close() }, "Close");
+	const close = h("button", { click: () => $("help").close() }, "Close");
 	put($("help"), h("h2", { id: "help-title" }, "Keys"), h("dl", ...rows.flatMap(([key, words]) => [h("dt", key), h("dd", words)])), close);
 	$("help-open").addEventListener("click", () => $("help").showModal());
 }
 
 function theme() {
-	const root = document.documentElement;
-	const names = { undefined: "Auto", light: "Light", dark: "Dark" };
-	const next = { undefined: "light", light: "dark", dark: undefined };
+	const names = ["auto", "light", "dark"];
+	const { dataset } = document.documentElement;
 	const render = () => {
-		text($("theme"), names[root.dataset.theme]);
-		attr($("theme"), "aria-label", `Theme: ${names[root.dataset.theme]}`);
+		text($("theme"), dataset.theme ?? "auto");
+		attr($("theme"), "aria-label", `Theme: ${dataset.theme ?? "auto"}`);
 	};
 	$("theme").addEventListener("click", () => {
-		const chosen = next[root.dataset.theme];
-		if (chosen) root.dataset.theme = chosen;
-		else delete root.dataset.theme;
+		dataset.theme = names[(names.indexOf(dataset.theme ?? "auto") + 1) % 3];
 		try {
-			if (chosen) localStorage.setItem("theme", chosen);
-			else localStorage.removeItem("theme");
+			localStorage.setItem("theme", dataset.theme);
 		} catch {
 			// It holds until the page is left, then.
 		}
+		if (dataset.theme === "auto") delete dataset.theme;
 		forgetColours();
 		render();
 	});
 	render();
 }
 
-/** The connection, always to be seen. */
 function connection() {
 	const chip = $("link");
 	const render = () => {
@@ -193,21 +198,7 @@ function connection() {
 		if (clock.known) text($("clock"), second(now) + (clock.speed === 1 ? "" : ` ×${Math.round(clock.speed * 10) / 10}`));
 	});
 	live.on("state", (state) => state === "reconnecting" && say("The connection is lost. What is shown is getting old."));
-	live.on("back", () => say("The connection is back; everything is up to date."));
-}
-
-/** Learns the server's time now, a moment later for its speed, and then now and then. */
-async function learn() {
-	for (let n = 0; ; n += 1) {
-		try {
-			const sent = performance.now();
-			const answer = await get("/v1/health");
-			clock.learn(answer, sent, performance.now());
-		} catch {
-			// The connection's state says it already.
-		}
-		await new Promise((resolve) => setTimeout(resolve, n < 5 ? 400 : 10_000));
-	}
+	live.on("back", (again) => again && say("The connection is back; everything is up to date."));
 }
 
 put($("pages"), ...RAIL.map(([url, name, key]) => h("li", h("a", { href: url, "aria-keyshortcuts": `g ${key}` }, name, h("kbd", { "aria-hidden": "true" }, key)))));
@@ -216,6 +207,5 @@ keys();
 help();
 theme();
 connection();
-learn();
 live.start();
 show();

@@ -1,25 +1,15 @@
 // Making elements, and updating them without rebuilding what did not change.
 
-const SVG = "http://www.w3.org/2000/svg";
 const still = matchMedia("(prefers-reduced-motion: reduce)");
 
-/** An element: `h("a.row", { href }, "text", child)`, with or without properties; functions among them listen. */
-export function h(tag, ...rest) {
-	const [name, ...classes] = tag.split(".");
-	const node = document.createElement(name);
-	if (classes.length) node.className = classes.join(" ");
-	return fill(node, rest);
-}
+// An element: `h("a.row", { href }, "text", child)`, with or without properties; functions among them listen.
+export const h = (tag, ...rest) => make("http://www.w3.org/1999/xhtml", tag, rest);
+export const s = (tag, ...rest) => make("http://www.w3.org/2000/svg", tag, rest);
 
-/** The same in SVG. */
-export function s(tag, ...rest) {
+function make(space, tag, rest) {
 	const [name, ...classes] = tag.split(".");
-	const node = document.createElementNS(SVG, name);
+	const node = document.createElementNS(space, name);
 	if (classes.length) node.setAttribute("class", classes.join(" "));
-	return fill(node, rest);
-}
-
-function fill(node, rest) {
 	const given = rest[0]?.constructor === Object;
 	const children = given ? rest.slice(1) : rest;
 	for (const [name, value] of Object.entries(given ? rest[0] : {})) {
@@ -31,7 +21,7 @@ function fill(node, rest) {
 	return node;
 }
 
-/** Sets the text of a node if it is another one; `tell` lets the change fade from a tint, with the old value on hover. */
+// Sets the text of a node if it is another one; `tell` lets the change fade from a tint, with the old value on hover.
 export function text(node, value, tell = false) {
 	value = value == null ? "" : String(value);
 	const old = node.textContent;
@@ -45,10 +35,10 @@ export function text(node, value, tell = false) {
 	return true;
 }
 
-/** Motion means change, and nothing else moves. */
+// Motion means change, and nothing else moves.
 export function tint(node) {
 	if (still.matches || document.hidden) return;
-	// In steps: a fade of every frame would have the page painted sixty times a second while anything changes.
+	// In steps: a fade in every frame would paint the page sixty times a second.
 	node.animate([{ backgroundColor: "var(--tint)" }, { backgroundColor: "transparent" }], { duration: 2000, easing: "steps(12)" });
 }
 
@@ -62,10 +52,7 @@ export function cls(node, value) {
 	if (node.className !== value) node.className = value;
 }
 
-/**
- * Brings the children of a node in line with a list: one per key, in order. `make(item)` gives a new child,
- * `update(child, item)` says what it shows. Children whose key stays are kept, so focus and scroll stay.
- */
+// Brings children in line with a list: one per key, in order. Those whose key stays are kept, so focus and scroll stay.
 export function keyed(parent, items, keyOf, make, update) {
 	const known = (parent.keyed ??= new Map());
 	const seen = new Set();
@@ -91,20 +78,43 @@ export function keyed(parent, items, keyOf, make, update) {
 	}
 }
 
-/** A part of a page under a heading, which also names it. */
+// A part of a page under a heading, which also names it; a list that comes first stands beside the heading.
 export function panel(name, ...children) {
-	return h("section.panel", { "aria-label": name }, h("h2", name), ...children);
+	const heading = h("h2", name);
+	const bar = Array.isArray(children[0]) ? h("div.bar", heading, ...children.shift()) : heading;
+	return h("section.panel", { "aria-label": name }, bar, ...children);
 }
 
-/** Replaces everything below a node. */
 export function put(node, ...children) {
 	node.keyed = undefined;
 	node.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
 	return node;
 }
 
-/** Says something to screen readers, politely. */
+// Names and what they are at the moment.
+export function facts(list, pairs) {
+	keyed(list, pairs, ([name]) => name, ([name]) => h("div", h("dt", name), h("dd.num")), (node, [, value]) => {
+		if (!(value instanceof Node)) text(node.lastChild, value);
+		else if (!value.isConnected) node.lastChild.append(value);
+	});
+}
+
+// A region that scrolls, for the keyboard, too.
+export const scroll = (classes, name, ...children) => h(`div.scroll${classes}`, { tabindex: "0", role: "region", "aria-label": name }, ...children);
+
 export function say(words) {
 	const place = document.getElementById("say");
 	if (place) text(place, words);
+}
+
+// What is not on the screen is not ticked and not drawn: a board may have hundreds of rows.
+const watcher = new IntersectionObserver((entries) => entries.forEach(({ target, isIntersecting }) => target.onseen?.(isIntersecting)), { rootMargin: "120px" });
+
+export function seen(node, callback) {
+	node.onseen = callback;
+	watcher.observe(node);
+}
+
+export function unseen(node) {
+	watcher.unobserve(node);
 }

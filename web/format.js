@@ -4,21 +4,21 @@ export const time = (stamp) => (stamp == null ? null : typeof stamp === "number"
 
 const two = (n) => String(n).padStart(2, "0");
 
-/** `m:ss`, or `h:mm:ss`, of milliseconds. */
+// `m:ss`, or `h:mm:ss`, of milliseconds.
 export function clockOf(ms) {
 	const s = Math.floor(Math.abs(ms) / 1000);
 	const [hours, minutes, seconds] = [Math.floor(s / 3600), Math.floor(s / 60) % 60, s % 60];
 	return hours ? `${hours}:${two(minutes)}:${two(seconds)}` : `${minutes}:${two(seconds)}`;
 }
 
-/** `12 s ago`, `3 min ago`; what is less than a second ago is now. */
+// `12 s ago`, `3 min ago`; what is less than a second ago is now.
 export function age(ms) {
 	if (ms == null || Number.isNaN(ms)) return "never";
 	if (ms < 1000) return "now";
 	return `${span(ms)} ago`;
 }
 
-/** A duration in its largest unit that says enough: `820 ms`, `12 s`, `3 min`, `5 h`, `2 d`. */
+// A duration in its largest unit that says enough: `820 ms`, `12 s`, `3 min`, `5 h`, `2 d`.
 export function span(ms) {
 	if (ms == null) return "–";
 	const a = Math.abs(ms);
@@ -31,10 +31,8 @@ export function span(ms) {
 	return `${Math.floor(ms / 86_400_000)} d`;
 }
 
-/** `in 4:05`, `due now`. */
 export const until = (ms) => (ms == null ? "never" : ms <= 0 ? "due" : clockOf(ms + 999));
 
-/** A start as a departure board says it. */
 export function toStart(start, now, over) {
 	if (start == null) return "no time yet";
 	if (over || start - now > 5_400_000) return hour(start);
@@ -46,42 +44,30 @@ const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-
 const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
 const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
 
-/** Wall-clock times in the reader's zone. */
 export const hour = (ms) => (ms == null ? "–" : HOUR.format(ms));
 export const second = (ms) => (ms == null ? "–" : SECOND.format(ms));
 export const full = (ms) => (ms == null ? "never" : FULL.format(ms));
 
-/** A date without a zone, `2026-11-15`, as `Sun, Nov 15`. */
+// A date without a zone, `2026-11-15`, as `Sun, Nov 15`.
 export function day(date) {
 	const [y, m, d] = date.split("-").map(Number);
 	return DAY.format(new Date(y, m - 1, d));
 }
 
-/** A number with a fixed count of decimals; nothing where there is none. */
 export const num = (n, decimals = 0) =>
 	n == null || Number.isNaN(n)
 		? "–"
 		: n.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 
-export function bytes(n) {
-	if (n == null) return "–";
-	const units = ["B", "KB", "MB", "GB", "TB"];
-	let unit = 0;
-	while (n >= 1000 && unit < 4) {
-		n /= 1000;
-		unit += 1;
-	}
-	return `${num(n, unit && n < 100 ? 1 : 0)} ${units[unit]}`;
-}
+export const bytes = (n) => (n == null ? "–" : n.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1, style: "unit", unit: "byte", unitDisplay: "narrow" }));
 
-/** A rate per second, or per minute when that reads better. */
+// A rate per second, or per minute when that reads better.
 export const rate = (perSecond) =>
 	perSecond == null ? "–" : perSecond >= 1 || perSecond === 0 ? `${num(perSecond, 1)}/s` : `${num(perSecond * 60, 1)}/min`;
 
-/** A price: two decimals below ten, one below a hundred. */
 export const price = (odds) => (odds == null ? "–" : num(odds, odds < 100 ? 2 : 0));
 
-/** Cents as dollars, short enough for a column. */
+// Cents as dollars, short enough for a column.
 export function dollars(cents) {
 	if (cents == null) return "–";
 	const d = cents / 100;
@@ -89,7 +75,7 @@ export function dollars(cents) {
 	return a >= 10_000 ? `${num(d / 1000, 0)}k` : a >= 1000 ? `${num(d / 1000, 1)}k` : num(d, 0);
 }
 
-/** A lap: `5.007`, `1:02.113`. */
+// A lap: `5.007`, `1:02.113`.
 export function lap(seconds) {
 	if (seconds == null) return "–";
 	const minutes = Math.floor(seconds / 60);
@@ -97,7 +83,7 @@ export function lap(seconds) {
 	return minutes ? `${minutes}:${rest.padStart(6, "0")}` : rest;
 }
 
-/** Columns of a race's timeline: `60m`, `0`, `+30s`. */
+// Columns of a race's timeline: `60m`, `0`, `+30s`.
 export function bucket(minutes) {
 	if (minutes > 0) return `${minutes}m`;
 	if (minutes === 0) return "0";
@@ -105,15 +91,10 @@ export function bucket(minutes) {
 	return s % 60 ? `+${Math.floor(s / 60) ? `${Math.floor(s / 60)}:30` : "30s"}` : `+${s / 60}m`;
 }
 
-const WORDS = {
-	rate_limit: "rate limit", upstream_slow: "upstream slow", lease_lost: "lease lost",
-	rate_limited: "rate limited", server_error: "server error", client_error: "client error", too_large: "too large",
-};
-export const word = (name) => (name ? (WORDS[name] ?? name.replaceAll("_", " ")) : "");
+export const word = (name) => (name ?? "").replaceAll("_", " ");
 
 export const plural = (n, one, many = `${one}s`) => `${num(n)} ${n === 1 ? one : many}`;
 
-/** A value of any JSON, short. */
 export function plain(value) {
 	if (value == null) return "–";
 	if (typeof value === "string") {

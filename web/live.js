@@ -1,34 +1,26 @@
-// The event stream, and the server's clock.
+// The stream, and the server's clock.
 //
-// The stream is read by hand instead of with EventSource: the cursor is ours, so a break of any length (a restart of the
-// server, a laptop that slept) resumes at the event after the last one seen, and the page always knows its state.
+// Read by hand, not with EventSource: the cursor is ours, so a break of any length resumes after the last event seen.
 
-import { can } from "./api.js";
 import { time } from "./format.js";
 
-const SILENCE_MS = 40_000; // Heartbeats come every 15 s: after this the connection is dead, whatever the socket says.
+const SILENCE_MS = 20_000; // A pulse comes every second: after this the connection is dead, whatever the socket says.
 const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000];
 
-const listeners = { event: new Set(), poll: new Set(), kv: new Set(), state: new Set(), back: new Set() };
-const emit = (name, value) => listeners[name].forEach((listener) => listener(value));
+const listeners = new Map();
+const emit = (name, value) => listeners.get(name)?.forEach((listener) => listener(value));
 
 export const live = {
-	/** `connecting`, `live`, `reconnecting` or `refused`. */
+	// `connecting`, `live`, `reconnecting` or `refused`.
 	state: "connecting",
-	/** The sequence number of the last event seen. */
 	cursor: null,
-	/** Whether the server tells of every poll. */
-	polls: false,
-	/** Published values, by `namespace/key`. */
-	kv: new Map(),
-	/** The newest events, the newest first. */
-	recent: [],
 	since: performance.now(),
 
-	/** Listens to `event`, `poll`, `kv`, `state` or `back` (look at everything anew); answers how to stop. */
+	// Listens to messages of the stream, to `state`, or to `back`: look at everything anew. Answers how to stop.
 	on(name, listener) {
-		listeners[name].add(listener);
-		return () => listeners[name].delete(listener);
+		if (!listeners.has(name)) listeners.set(name, new Set());
+		listeners.get(name).add(listener);
+		return () => listeners.get(name).delete(listener);
 	},
 
 	start() {
@@ -37,7 +29,6 @@ export const live = {
 		document.addEventListener("visibilitychange", () => document.hidden || wake?.());
 	},
 
-	/** Ends the wait and tries at once. */
 	retry: () => wake?.(),
 };
 
@@ -54,16 +45,15 @@ async function run() {
 	let failures = 0;
 	let connected = false;
 	for (;;) {
-		const wantsPolls = await can("/v1/events/stream", "polls");
-		const outcome = await once(wantsPolls, () => {
-			const again = connected;
-			connected = true;
+		const status = await once(() => {
 			failures = 0;
-			live.polls = wantsPolls;
+			clock.known = false;
 			become("live");
-			if (again) emit("back");
+			// What was read before the stream began may be older than it.
+			emit("back", connected);
+			connected = true;
 		});
-		if (outcome === 401) {
+		if (status === 401) {
 			document.dispatchEvent(new CustomEvent("signed-out"));
 			become("refused");
 		} else become(connected ? "reconnecting" : "connecting");
@@ -77,19 +67,13 @@ async function run() {
 	}
 }
 
-/** Reads one stream until it breaks; answers the status of a refusal. */
-async function once(wantsPolls, opened) {
+// Reads one stream until it breaks; answers the status of a refusal.
+async function once(opened) {
 	const abort = new AbortController();
 	let silence = setTimeout(() => abort.abort(), SILENCE_MS);
 	try {
-		const query = new URLSearchParams();
-		if (wantsPolls) query.set("polls", "all");
-		if (live.cursor != null) query.set("after", live.cursor);
-		const response = await fetch(`/v1/events/stream?${query}`, {
-			headers: { accept: "text/event-stream" },
-			signal: abort.signal,
-			cache: "no-store",
-		});
+		const after = live.cursor == null ? "" : `&after=${live.cursor}`;
+		const response = await fetch(`/v1/events/stream?polls=all${after}`, { signal: abort.signal, cache: "no-store" });
 		if (!response.ok) return response.status;
 		opened();
 		const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
@@ -110,64 +94,40 @@ async function once(wantsPolls, opened) {
 	}
 }
 
+const FIELDS = [/^event: (.*)$/m, /^id: (.*)$/m, /^data: (.*)$/m];
+
 function take(message) {
-	let name = "message";
-	let id = null;
-	let data = "";
-	for (const line of message.split("\n")) {
-		if (line.startsWith("event: ")) name = line.slice(7);
-		else if (line.startsWith("id: ")) id = Number(line.slice(4));
-		else if (line.startsWith("data: ")) data += line.slice(6);
-	}
+	const [name, id, data] = FIELDS.map((field) => message.match(field)?.[1]);
 	if (!data) return;
 	const value = JSON.parse(data);
+	const seen = live.cursor;
+	if (id && name !== "event") live.cursor = name === "resync" ? Number(id) : Math.max(seen ?? 0, Number(id));
+	if (name === "resync") return emit("back", true);
 	if (name === "event") {
 		// Told once: what comes by again after a break is known.
-		if (live.cursor != null && value.seq <= live.cursor) return;
-		live.recent.unshift(value);
-		live.recent.length = Math.min(live.recent.length, 200);
+		if (seen != null && value.seq <= seen) return;
 		live.cursor = value.seq;
-		emit("event", value);
-	} else if (name === "poll") emit("poll", value);
-	else if (name === "kv") {
-		live.kv.set(`${value.namespace}/${value.key}`, value);
-		emit("kv", value);
-	} else if (name === "resync") {
-		live.cursor = id;
-		emit("back");
-	} else if (id != null) live.cursor = Math.max(live.cursor ?? 0, id);
+	}
+	if (name === "pulse") clock.learn(value);
+	emit(name, value);
 }
 
-/** The server's engine time, which runs faster than life in a demonstration. */
+// The server's engine time, which runs faster than life in a demonstration.
 export const clock = {
 	speed: 1,
 	at: Date.now(),
 	when: performance.now(),
 	known: false,
-	first: null,
 
-	/** What time it is for the engine, in milliseconds. */
 	now() {
 		return this.at + (performance.now() - this.when) * this.speed;
 	},
 
-	/** Learns from an answer of `/v1/health`: asked at `sent`, answered at `got`, both of the page's clock. */
-	learn(health, sent, got) {
-		const at = time(health.now);
-		const when = (sent + got) / 2;
-		const doubt = got - sent;
-		if (this.first && at < this.first.at) this.first = null; // Another process, another clock.
-		if (health.speed) this.speed = health.speed;
-		else if (!this.first || (doubt < this.first.doubt / 2 && when - this.first.when < 2_000)) this.first = { at, when, doubt };
-		else if (when - this.first.when > 10 * (doubt + this.first.doubt)) {
-			const measured = (at - this.first.at) / (when - this.first.when);
-			const whole = Math.round(measured);
-			// Speeds are given in whole numbers; what is off by less than a twentieth is noise.
-			if (measured > 0) this.speed = whole > 0 && Math.abs(measured - whole) < 0.05 * whole ? whole : measured;
-		}
-		this.at = at;
-		this.when = when;
-		this.known = true;
+	// A pulse is always a little late: the one that was least so counts, until the clocks have drifted apart.
+	learn({ now, speed }) {
+		const ahead = time(now) - this.now();
+		if (this.known && ahead < 0 && ahead > -500 * this.speed) return;
+		Object.assign(this, { speed: speed ?? 1, at: time(now), when: performance.now(), known: true });
 	},
 };
 
@@ -175,12 +135,19 @@ const ticking = new Set();
 let frame = 0;
 let last = 0;
 
-/** Calls back ten times a second while the page is seen; answers how to stop. One clock for everything that counts. */
-export function tick(callback) {
-	ticking.add(callback);
+/** Calls back ten times a second, or every so many milliseconds, while the page is seen; answers how to stop. One clock
+ * for everything that counts. */
+export function tick(callback, every = 0) {
+	let called = performance.now();
+	const due = (now, at) => {
+		if (at - called < every) return;
+		called = at;
+		callback(now);
+	};
+	ticking.add(due);
 	callback(clock.now());
 	if (!frame) frame = requestAnimationFrame(beat);
-	return () => ticking.delete(callback);
+	return () => ticking.delete(due);
 }
 
 function beat(at) {
@@ -188,5 +155,5 @@ function beat(at) {
 	if (at - last < 95) return;
 	last = at;
 	const now = clock.now();
-	ticking.forEach((callback) => callback(now));
+	ticking.forEach((callback) => callback(now, at));
 }

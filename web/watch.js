@@ -6,19 +6,20 @@ import { live, tick } from "./live.js";
 
 const SOON_MS = 250; // Several events of one poll lead to one question.
 
-/**
- * Keeps something fresh. `load(signal)` asks, `show(data)` shows; `every` asks again after so many milliseconds at the
- * latest, `on(event)` and `poll(message)` say which news make it ask soon, but never within `least`. The place says what is wrong, if anything.
- */
-export function watch(page, { load, show, every = 30_000, least = SOON_MS, on, poll, kv, place }) {
+// Keeps something fresh. It asks again when a message matters (`event`, `poll`, `targets`, `kv` say so), never within
+// `least`, and after `every` for what no message tells of.
+export function watch(page, { load, show, every = 30_000, least = SOON_MS, place = page.place, ...news }) {
 	let timer = 0;
 	let asking = false;
 	let again = false;
+	let waiting = false;
 	let shown = false;
 	let fetched = 0;
 	let failed = null;
 	const stop = new AbortController();
 	const note = h("p.state.loading", { role: "status" }, "Loading…");
+	const banner = h("p.state", { role: "status" });
+	const since = h("span.num");
 
 	const soon = (ms) => {
 		clearTimeout(timer);
@@ -47,42 +48,24 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, on, p
 		} finally {
 			asking = false;
 			if (!stop.signal.aborted) {
-				soon(again ? SOON_MS : document.hidden ? Math.max(every, 5_000) : failed ? Math.min(every, 3_000) : every);
+				soon(again ? SOON_MS : failed ? 3_000 : every);
 				again = false;
 			}
 		}
 	}
 
-	/** Loading, failed and stale are said where the data would be. */
+	// Loading, failed and stale are said where the data would be.
 	function say() {
 		note.remove();
-		if (!place) return;
+		banner.remove();
 		place.parentElement?.classList.toggle("is-stale", Boolean(failed && shown));
-		if (!failed) {
-			banner.remove();
-			return;
-		}
-		const words = shown ? `Stale: ${failed.message}. What is shown is ` : `${failed.message}.`;
-		put(banner, h("strong", shown ? "" : "This cannot be shown. "), words);
-		if (shown) banner.append(since, " old and is asked for again.");
-		else banner.append(" ", hint(failed));
+		if (!failed) return;
+		if (shown) put(banner, `Stale: ${failed.message}. What is shown is `, since, " old and is asked for again.");
+		else put(banner, h("strong", "This cannot be shown. "), `${failed.message}. ${hint(failed)}`);
 		banner.className = shown ? "state stale" : "state failed";
 		place.prepend(banner);
 	}
-	const banner = h("p.state", { role: "status" });
-	const since = h("span.num");
-	const untick = tick(() => failed && shown && text(since, span(performance.now() - fetched)));
 
-	const stops = [
-		untick,
-		live.on("back", () => soon(0)),
-		on && live.on("event", (event) => on(event) && later()),
-		poll && live.on("poll", (message) => poll(message) && later()),
-		kv && live.on("kv", (row) => kv(row) && later()),
-		() => stop.abort(),
-		() => clearTimeout(timer),
-	];
-	let waiting = false;
 	function later() {
 		if (waiting) return;
 		waiting = true;
@@ -91,21 +74,28 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, on, p
 			if (!stop.signal.aborted) run();
 		}, Math.max(SOON_MS, fetched + least - performance.now()));
 	}
-	place?.prepend(note);
-	page.end(() => stops.forEach((end) => end?.()));
+
+	page.end(tick(() => failed && shown && text(since, span(performance.now() - fetched))));
+	page.end(live.on("back", () => soon(0)));
+	for (const [name, matters] of Object.entries(news)) page.end(live.on(name, (message) => matters(message) && later()));
+	page.end(() => {
+		stop.abort();
+		clearTimeout(timer);
+	});
+	place.prepend(note);
 	run();
-	return { again: () => soon(0), soon };
+	return { again: () => soon(0), later };
 }
 
-/** What to do about it. */
-function hint(error) {
-	if (error.status === 0) return "Is it running? It is asked again every few seconds.";
-	if (error.status === 403) return "Sign in with a token that may do this.";
-	if (error.status === 404) return "It may be gone; the list it came from knows.";
-	return "The log says more.";
+function hint({ status }) {
+	return { 0: "Is it running? It is asked again every few seconds.", 403: "Sign in with another token.", 404: "It may be gone." }[status] ?? "The log says more.";
 }
 
-/** A designed emptiness: what is not there, and what to do. */
+// A designed emptiness: what is not there, and what to do.
 export function nothing(title, ...words) {
 	return h("div.state.empty", h("strong", title), h("p", ...words));
+}
+
+export function unconfigured(name, toml) {
+	return nothing(`No ${name} source is configured.`, "Add this to stakeout.toml and start again: ", h("code", toml), ". Or see it at work with ", h("code", "stakeout demo"), ".");
 }

@@ -1,5 +1,6 @@
 //! What the programme can be asked for.
 
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -39,6 +40,8 @@ pub(crate) enum What {
     Memory,
     /// From an upstream's change to a readable event.
     News,
+    /// A thousand listeners: what they cost the polling, and how soon they hear.
+    Streams,
     /// Racing: an answer, five races, a whole day.
     Racing,
     /// Drone racing: what is written, what a look costs, a whole event.
@@ -53,6 +56,14 @@ pub(crate) enum Command {
     /// The benchmark upstream; serves until its input closes.
     #[command(hide = true)]
     Upstream,
+    /// So many listeners; prints what they heard when its input closes.
+    #[command(hide = true)]
+    Listen {
+        /// Where the stream is.
+        address: SocketAddr,
+        /// How many.
+        listeners: usize,
+    },
     /// One throughput case without its floor, for a profiler: `trial /same/{id} 1000 100 10`.
     Trial {
         /// `/same/{id}` or `/changing/{id}`.

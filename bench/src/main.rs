@@ -4,8 +4,8 @@
 //!
 //! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
 //! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
-//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`racing`], [`mod@fpv`],
-//!   [`tables`] and [`adaptive`] measure.
+//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`streams`], [`racing`],
+//!   [`mod@fpv`], [`tables`] and [`adaptive`] measure.
 
 mod adaptive;
 mod args;
@@ -24,6 +24,7 @@ mod racing;
 mod results;
 mod scene;
 mod stamped;
+mod streams;
 mod table;
 mod tables;
 mod throughput;
@@ -46,6 +47,7 @@ fn main() -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Upstream) => upstream::serve(),
         Some(Command::Million { database, url, targets }) => million::run_as_child(database, url, *targets),
+        Some(Command::Listen { address, listeners }) => streams::listen(*address, *listeners),
         Some(Command::Trial { path, targets, every_ms, seconds }) => {
             throughput::once(path, *targets, Duration::from_millis(*every_ms), Duration::from_secs(*seconds))
         }
@@ -71,6 +73,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
         (What::Claim, "claim cost", claim::measure),
         (What::Memory, "a million targets", million::measure),
         (What::News, "change to event", news::measure),
+        (What::Streams, "listeners", streams::measure),
         (What::Racing, "racing", racing::measure),
         (What::Fpv, "drone racing", fpv::measure),
         (What::Tables, "restaurant tables", tables::measure),

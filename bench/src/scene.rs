@@ -62,9 +62,14 @@ pub(crate) struct Scene {
 
 impl Scene {
     pub(crate) async fn start(watch: &Watch<'_>, fetch: Arc<dyn Fetch>) -> anyhow::Result<Scene> {
+        Scene::with(vec![watch.source()?], fetch).await
+    }
+
+    /// With these sources.
+    pub(crate) async fn with(sources: Vec<Arc<dyn Source>>, fetch: Arc<dyn Fetch>) -> anyhow::Result<Scene> {
         let directory = tempfile::tempdir()?;
         let store = Arc::new(SqliteStore::open(directory.path().join("bench.db"), OpenOptions::default())?);
-        let config = EngineConfig::new(store.clone(), vec![watch.source()?], fetch);
+        let config = EngineConfig::new(store.clone(), sources, fetch);
         let engine = Engine::start(config).await?;
         let control = engine.control();
         Ok(Scene { store, control, engine, _directory: directory })

@@ -1,41 +1,30 @@
-// Events: everything that was told, as it happens and back through the log.
-
-import { h, put } from "../dom.js";
-import { feed } from "../parts/feed.js";
-import { label, labels, sourcesOf } from "../parts/names.js";
-import { watch } from "../watch.js";
+import { feed, filterBox, h, label, labels, put, sourcesOf, watch } from "../kit.js";
 
 export const title = "Events";
 
 export function mount(root, page) {
-	const query = page.query;
-	const [source, type, target] = ["source", "type", "target"].map((name) => query.get(name));
+	const [source, type, target] = ["source", "type", "target"].map(page.get);
 	const chosen = (name, value) => page.set(name, value || null);
 	const pick = (name, words) => h("select", { "aria-label": words, change: (event) => chosen(name, event.target.value) }, h("option", { value: "" }, words));
 	const sources = pick("source", "All sources");
 	const types = pick("type", "All types");
-	const input = h("input", { type: "search", placeholder: "Filter what is shown", "aria-label": "Filter events by name", "data-filter": true, input: () => sift() });
-	input.value = query.get("q") ?? "";
-	const words = () => input.value.trim().toLowerCase();
+	const box = filterBox(page, "Filter events by name", () => sift());
 	const list = feed(page, {
 		query: { source, type, target }, most: 100, wide: true,
 		wants: (event) => (!source || event.source === source) && (!target || event.target === target) && (!type || (type.endsWith(".") ? event.type.startsWith(type) : event.type === type)),
 	});
-	const chip = target ? h("button.chip", { type: "button", click: () => chosen("target", null) }, `${label(source, target)} ✕`) : null;
-	const place = h("div");
-	put(root, place, h("section.panel", { "aria-label": "Events" }, h("div.bar", sources, types, chip, h("span.grow"), input), list.node));
+	const chip = target ? h("button.chip", { click: () => chosen("target", null) }, `${label(source, target)} ✕`) : null;
+	page.put(h("section.panel", { "aria-label": "Events" }, h("div.bar", sources, types, chip, h("span.grow"), box.node), list.node));
 
 	function sift() {
-		page.set("q", input.value || null, true);
-		for (const line of list.node.querySelectorAll("li")) line.hidden = words() !== "" && !line.textContent.toLowerCase().includes(words());
+		for (const line of list.node.querySelectorAll("li")) line.hidden = !line.textContent.toLowerCase().includes(box.words);
 	}
-	const watcher = new MutationObserver(() => words() && sift());
+	const watcher = new MutationObserver(() => box.words && sift());
 	watcher.observe(list.node, { childList: true, subtree: true });
 	page.end(() => watcher.disconnect());
 
 	watch(page, {
 		every: 60_000,
-		place,
 		load: async (signal) => (await labels(signal), sourcesOf(signal)),
 		show: (found) => {
 			const options = (select, values, value) => put(select, select.firstChild, ...values.map((one) => h("option", { value: one, selected: one === value }, one)));

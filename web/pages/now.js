@@ -1,76 +1,61 @@
-// Now: what is polled, how soon, and whether it went well.
-
-import { all, getText, metrics, path } from "../api.js";
-import { attr, cls, h, keyed, put, text } from "../dom.js";
-import { num, rate, span, time } from "../format.js";
-import { clock, live, tick } from "../live.js";
-import { meter } from "../parts/chart.js";
-import { told } from "../parts/feed.js";
-import { family, isOver, label, labels, racesOf, sourcesOf, targetHref } from "../parts/names.js";
-import { ring } from "../parts/ring.js";
-import { choice, filterBox, table } from "../parts/table.js";
-import { timeOf } from "../parts/time.js";
-import { legend, stretch, track } from "../parts/track.js";
-import { nothing, watch } from "../watch.js";
+import { all, attr, choice, clock, cls, family, filterBox, h, isOver, keyed, label, labels, legend, lineOf, live, meter, nothing, num, panel, path, put, racesOf, rate, ring, sourcesOf, span, table, targetHref, text, tick, time, timeOf, told, watch, when } from "../kit.js";
 
 export const title = "Now";
 
 const ROWS_MAX = 500;
-const BEHIND_MS = 20 * 60_000;
-const AHEAD_MS = 6 * 60_000;
+const OVERDUE_MS = 3_000; // Then another node may have polled it, or nobody: the list knows.
 
 export function mount(root, page) {
 	const strips = h("div.strips");
-	const board = h("section.panel", { "aria-label": "Targets" });
-	put(root, strips, h("div.split", board, told(page, "Just told")));
+	const board = targets(page);
+	put(root, strips, h("div.split", board.node, told(page, "Just told")));
 	sources(strips, page);
-	targets(board, page);
+	board.start();
 }
 
-/** One strip per source: requests against the limit and the budget, late, missed, failed. */
+// One strip per source: requests against the limit and the budget, late, missed, failed.
 function sources(root, page) {
 	const counted = new Map(); // Requests by source, for the rate of the last minute.
-	watch(page, {
-		every: 2_000,
-		place: root,
-		load: async (signal) => [await sourcesOf(signal, true), metrics(await getText("/metrics", signal))],
-		show: ([found, numbers]) => {
-			const now = clock.now();
-			const requests = (name) => numbers.stakeout_requests_total?.find(({ labels: l }) => l.source === name)?.value ?? 0;
-			keyed(root, found, (source) => source.name, strip, (node, source) => {
-				const past = counted.get(source.name) ?? [];
-				// A counter that fell is another process's.
-				if (past.length && requests(source.name) < past.at(-1)[1]) past.length = 0;
-				past.push([now, requests(source.name)]);
-				while (past.length > 2 && now - past[0][0] > 60_000 * Math.max(1, clock.speed / 4)) past.shift();
-				counted.set(source.name, past);
-				const [first, last] = [past[0], past.at(-1)];
-				node.update(source, last[0] > first[0] ? (last[1] - first[1]) / ((last[0] - first[0]) / 1000) : null);
-			});
-		},
-	});
+	let known = [];
+	function show(pulses) {
+		const now = clock.now();
+		const shown = known.map((source) => ({ ...source, vitals: pulses.find(({ name }) => name === source.name)?.vitals ?? source.vitals }));
+		keyed(root, shown, (source) => source.name, strip, (node, source) => {
+			const { requests } = source.vitals;
+			const past = counted.get(source.name) ?? [];
+			// A counter that fell is another process's.
+			if (past.length && requests < past.at(-1)[1]) past.length = 0;
+			past.push([now, requests]);
+			while (past.length > 2 && now - past[0][0] > 60_000 * Math.max(1, clock.speed / 4)) past.shift();
+			counted.set(source.name, past);
+			const [[from, first], [to, last]] = [past[0], past.at(-1)];
+			node.update(source, to > from ? (last - first) / ((to - from) / 1000) : null);
+		});
+	}
+	watch(page, { place: root, load: (signal) => sourcesOf(signal, true), show: (found) => show((known = found)), targets: () => true, least: 5_000 });
+	page.end(live.on("pulse", (pulse) => show(pulse.sources)));
 }
 
 function strip(source) {
 	const bar = meter();
 	const asked = h("b.num");
+	const of = h("span.soft");
 	const state = h("span.chip");
-	const facts = ["polls", "late", "missed", "failed", "events"].map((name) => [name, h("b.num"), name]);
+	const facts = ["polls", "late", "missed", "failed", "events"].map((name) => [name, h("b.num")]);
 	const p99 = h("b.num");
 	const node = h("section.strip", { "aria-label": `Source ${source.name}` },
-		h("header", h("h2", source.name), h("span.soft", source.family), h("span.grow"), state),
-		h("div.asked", asked, bar.node, h("span.soft", `of ${rate(source.limits.requests_per_second)}`,
-			source.budget_per_second == null ? "" : `, budget ${rate(source.budget_per_second)}`)),
-		h("dl.facts", ...facts.map(([, value, name]) => h("div", { class: name }, h("dt", name), h("dd", value))),
+		h("header", h("h2", source.name), h("span.soft", source.family), h("span.grow"), state), h("div.asked", asked, bar.node, of),
+		h("dl.facts", ...facts.map(([name, value]) => h("div", { class: name }, h("dt", name), h("dd", value))),
 			h("div", h("dt", { title: "99 of 100 polls were sent no later than this" }, "late p99"), h("dd", p99))));
 	node.update = ({ vitals, limits, budget_per_second: budget }, perSecond) => {
+		const most = rate(limits.requests_per_second);
 		text(asked, perSecond == null ? "…" : rate(perSecond));
-		bar.update(perSecond ?? 0, limits.requests_per_second, budget,
-			`${perSecond == null ? "measuring" : rate(perSecond)} of at most ${rate(limits.requests_per_second)} requests`);
+		text(of, `of ${most}${budget == null ? "" : `, budget ${rate(budget)}`}`);
+		bar.update(perSecond ?? 0, limits.requests_per_second, budget, `${perSecond == null ? "measuring" : rate(perSecond)} of at most ${most} requests`);
 		for (const [name, value] of facts) text(value, num(vitals[name]), name === "late" || name === "missed" || name === "failed");
 		cls(node.querySelector(".missed"), `missed${vitals.missed ? " bad" : ""}`);
 		cls(node.querySelector(".failed"), `failed${vitals.failed ? " warn" : ""}`);
-		text(p99, vitals.lateness_ms_p99 == null ? "–" : span(vitals.lateness_ms_p99));
+		text(p99, span(vitals.lateness_ms_p99));
 		const words = vitals.slow_until && time(vitals.slow_until) > clock.now() ? "△ told to wait"
 			: vitals.slowdown > 1 ? `△ ${num(vitals.slowdown, 1)}× slower` : vitals.ready ? `${vitals.ready} waiting` : vitals.in_flight ? `${vitals.in_flight} in flight` : "idle";
 		text(state, words);
@@ -79,9 +64,11 @@ function strip(source) {
 	return node;
 }
 
-function targets(root, page) {
+function targets(page) {
 	let rows = [];
-	let polls = [];
+	let byKey = new Map();
+	const polls = new Map(); // Notable ones by target, the newest first.
+	const keyOf = ({ source, key }) => `${source}/${key}`;
 	const scope = choice(page, "show", () => [["active", "Active"], ["failing", "Failing"], ["all", "All"]], "active", "Which targets", () => render());
 	const box = filterBox(page, "Filter targets by name, phase or source", () => render());
 	const count = h("span.soft.num");
@@ -98,21 +85,17 @@ function targets(root, page) {
 			{ head: "Start", cls: "num", make: () => timeOf(null, "start"), set: (node, row) => node.set(row.at, row.at == null ? "none" : "start", row.running) },
 			{ head: "Phase", make: () => h("span"), set: (node, row) => { text(node, row.phase, "quiet"); attr(node, "title", row.reason); } },
 			{ head: "Next poll", cls: "num", make: ring, set: (node, row) => node.set(row.dueAt, row.interval_ms) },
-			{ head: "Late p99", cls: "num minor", title: "99 of 100 polls of the stretch that goes on were sent no later after they were due", value: (row) => (row.run?.lateness_ms_p99 == null ? "–" : `≤ ${span(row.run.lateness_ms_p99)}`) },
-			{ head: "Last change", cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(row.last_changed), "age") },
+			{ head: "Late p99", cls: "num minor", title: "99 of 100 polls of this stretch were sent no later", value: (row) => (row.run?.lateness_ms_p99 == null ? "–" : `≤ ${span(row.run.lateness_ms_p99)}`) },
+			when("Last change", (row) => row.last_changed),
 			{ head: "Last poll", make: () => h("span.outcome"), set: (node, row) => {
-				text(node, row.last_error ? `✕ ${row.last_error}` : outcome(row));
+				text(node, row.last_error ? `✕ ${row.last_error}` : (OUTCOMES[row.last_outcome] ?? "not polled yet"));
 				attr(node, "title", row.last_error);
 			} },
-			{ head: "Polls", cls: "wide", make: (row) => {
-				const line = track(page);
-				lines.set(row.id, line);
-				return line.node;
-			}, set: () => {} },
+			lineOf(page, lines, "Polls", keyOf),
 		],
 	});
 	grid.node.classList.add("board");
-	put(root, h("div.bar", h("h2", "Targets"), count, h("span.grow"), scope.node, box.node), none, grid.node, legend());
+	const node = panel("Targets", [count, h("span.grow"), scope.node, box.node], none, grid.node, legend());
 
 	function render() {
 		const which = scope.value;
@@ -123,64 +106,60 @@ function targets(root, page) {
 		grid.node.hidden = !shown.length;
 		if (!shown.length) put(none, rows.length ? nothing("No target is like that.", "Choose All, or clear the filter.") : nothing("Nothing is watched yet.", "Sources find their targets within seconds of the start. ", h("a", { href: "/health" }, "Health"), " says what it waits for."));
 		grid.update(shown.slice(0, ROWS_MAX));
-		draw(clock.now());
 	}
 
-	watch(page, {
-		// With polls told as they happen this only heals; without, it is how they are seen.
-		every: live.polls ? 15_000 : 1_500,
-		place: root,
-		load: async (signal) => {
-			const [list, marks] = await Promise.all([all(path("/v1/targets", { limit: 1000 }), signal), all(path("/v1/polls", { limit: 400 }), signal, 400), labels(signal)]);
-			const races = new Map();
-			for (const source of await family("racing", signal)) races.set(source.name, (await racesOf(source.name, signal)).byKey);
-			return [list, marks, races];
-		},
-		show: ([list, marks, races]) => {
-			polls = marks;
-			rows = list.map((row) => {
-				const race = races.get(row.source)?.get(row.key);
-				return { ...row, label: row.label ?? label(row.source, row.key), at: time(row.start), dueAt: time(row.due), race,
-					running: row.phase === "after" || row.phase === "over" || (race ? isOver(race) : false) };
-			});
-			// By start: a board does not jump about with every poll.
-			const order = (row) => (row.phase === "focus" ? -Infinity : (row.at ?? Infinity));
-			const either = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
-			rows.sort((a, b) => either(order(a), order(b)) || a.label.localeCompare(b.label, undefined, { numeric: true }));
-			render();
-		},
-		least: 1_000,
-		on: () => !live.polls,
-	});
-
-	page.end(live.on("poll", (poll) => {
-		const row = rows.find((one) => one.source === poll.source && one.key === poll.target);
+	// What a poll says of its target: no question is asked.
+	function take(poll) {
+		const row = byKey.get(`${poll.source}/${poll.target}`);
 		if (!row) return;
-		Object.assign(row, { due: poll.next_due, dueAt: time(poll.next_due), phase: poll.phase, interval_ms: poll.interval_ms, reason: poll.reason ?? row.reason,
-			last_outcome: poll.outcome, last_polled: poll.sent, last_error: poll.outcome === "failed" ? row.last_error : null });
-		if (poll.changes) row.last_changed = poll.sent;
-		if (row.run && row.run.phase === poll.phase) Object.assign(row.run, { to: poll.sent, polls: row.run.polls + 1, late: row.run.late + (poll.late ? 1 : 0) });
-		if (poll.late || poll.missed || poll.changes || poll.outcome === "failed") polls.unshift(poll);
-		later();
-	}));
-	let waiting = false;
-	function later() {
-		if (waiting) return;
-		waiting = true;
-		setTimeout(() => ((waiting = false), render()), 200);
+		Object.assign(row, { due: poll.next_due, dueAt: time(poll.next_due), phase: poll.phase, interval_ms: poll.interval_ms, reason: poll.reason,
+			last_outcome: poll.outcome, last_error: poll.error, run: poll.run ?? row.run });
+		if (poll.changes) row.last_changed = poll.ended;
+		if (poll.late || poll.missed || poll.changes || poll.outcome === "failed") polls.set(keyOf(row), [poll, ...(polls.get(keyOf(row)) ?? [])].slice(0, 200));
+		if (!waiting) waiting = setTimeout(() => ((waiting = 0), render()), 200);
 	}
+	let waiting = 0;
 
-	let drawn = 0;
 	function draw(now) {
-		drawn = performance.now();
-		const byTarget = Map.groupBy(polls, (poll) => `${poll.source}/${poll.target}`);
 		for (const row of rows) {
-			const line = lines.get(row.id);
-			if (!line?.isSeen) continue;
-			line.update({ from: now - BEHIND_MS, to: now + AHEAD_MS, now, due: row.dueAt, runs: row.run ? [stretch(row.run)] : [], polls: byTarget.get(`${row.source}/${row.key}`) ?? [] });
+			lines.get(keyOf(row))?.glance(now, row, polls.get(keyOf(row)) ?? []);
 		}
 	}
-	page.end(tick((now) => performance.now() - drawn > 1_000 && draw(now)));
+
+	function start() {
+		const list = watch(page, {
+			place: node,
+			load: async (signal) => {
+				const [list, marks] = await Promise.all([all(path("/v1/targets", { limit: 1000 }), signal), all(path("/v1/polls", { limit: 400 }), signal, 400), labels(signal)]);
+				const races = new Map();
+				for (const source of await family("racing", signal)) races.set(source.name, (await racesOf(source.name, signal)).byKey);
+				return [list, marks, races];
+			},
+			show: ([list, marks, races]) => {
+				polls.clear();
+				for (const poll of marks) polls.set(`${poll.source}/${poll.target}`, [...(polls.get(`${poll.source}/${poll.target}`) ?? []), poll]);
+				rows = list.map((row) => {
+					const race = races.get(row.source)?.get(row.key);
+					return { ...row, label: label(row.source, row.key), at: time(row.start), dueAt: time(row.due), running: row.phase === "after" || row.phase === "over" || (race ? isOver(race) : false) };
+				});
+				// By start: a board does not jump about with every poll.
+				const order = (row) => (row.phase === "focus" ? -Infinity : (row.at ?? Infinity));
+				rows.sort((a, b) => order(a) - order(b) || a.label.localeCompare(b.label, undefined, { numeric: true }));
+				byKey = new Map(rows.map((row) => [keyOf(row), row]));
+				render();
+				draw(clock.now());
+			},
+			every: 300_000,
+			least: 2_000,
+			targets: () => true,
+		});
+		page.end(live.on("poll", take));
+		page.end(tick((now) => {
+			draw(now);
+			if (rows.some((row) => row.enabled && row.dueAt && now - row.dueAt > OVERDUE_MS * clock.speed)) list.later();
+		}, 1_000));
+	}
+	return { node, start };
 }
 
-const outcome = (row) => ({ changed: "● changed", unchanged: "– unchanged", baseline: "○ baseline", partial: "◐ partial", doubted: "? doubted", stale: "◌ stale", failed: "✕ failed" })[row.last_outcome] ?? "not polled yet";
+const OUTCOMES = { changed: "● changed", unchanged: "– unchanged", baseline: "○ baseline", partial: "◐ partial", doubted: "? doubted", stale: "◌ stale", failed: "✕ failed" };

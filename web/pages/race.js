@@ -1,95 +1,62 @@
-// A race: countdown, runners with money and prices by minutes to the start, a chart, pools, results.
-
-import { get, path } from "../api.js";
-import { attr, cls, h, keyed, panel, put, text } from "../dom.js";
-import { bucket, dollars, hour, num, plural, price, second, time } from "../format.js";
-import { clock, live } from "../live.js";
-import { spark, stepChart } from "../parts/chart.js";
-import { told } from "../parts/feed.js";
-import { isOver, isRunning, raceHref, racesOf, targetHref } from "../parts/names.js";
-import { ring } from "../parts/ring.js";
-import { choice, col, fig, table } from "../parts/table.js";
-import { timeOf } from "../parts/time.js";
+import { attr, bucket, choice, clock, cls, col, dollars, fig, get, h, hour, isOver, isRunning, keyed, nothing, num, panel, path, plural, price, put, raceHref, racesOf, ring, scroll, second, spark, stepChart, table, targetHref, text, time, timeOf, told, watch } from "../kit.js";
 import { status } from "./racing.js";
-import { nothing, watch } from "../watch.js";
 
 export const title = "Race";
 
+const VIEWS = [["win", "Win money"], ["place", "Place money"], ["odds", "Odds"]];
 const BANDS = { "5-10": 1, "10-15": 2, "15-20": 3, "20-25": 4, "25-50": 5, "50+": 6 };
 
 export function mount(root, page) {
-	const source = page.query.get("source");
-	const id = page.query.get("id");
-	if (!source || !id) return put(root, nothing("No race is named.", h("a", { href: "/racing" }, "Choose one from the board.")));
-	const parts = frame(root, page, source, id);
+	const [source, id] = page.needs("race", "/racing", "id");
+	if (!id) return;
 	let data = null;
-	let grid = null;
-
-	const render = () => {
-		if (!data) return;
-		parts.head(data);
-		parts.runners.update(data, grid, parts.view.value);
-		parts.chart.update(data);
-		parts.side(data);
+	const head = header(page, source, id);
+	const view = choice(page, "view", () => VIEWS, "win", "What the columns show", () => lines.again());
+	page.keys.v = () => {
+		const names = VIEWS.map(([name]) => name);
+		const next = names[(names.indexOf(view.value) + 1) % names.length];
+		page.set("view", next === "win" ? null : next, true);
+		view.render();
+		lines.again();
 	};
-	parts.onView(() => lines.again());
-	parts.onRunner(() => parts.chart.load(data));
+	const list = runners(page, (number) => {
+		page.set("runner", page.get("runner") === String(number) ? null : number, true);
+		list.update(data, view.value);
+		chart.load(data);
+	});
+	const chart = chartPanel(page, source);
+	const side = sidePanels(page, source, id);
+	page.put(head.node, panel("Runners", [h("span.soft.hint", "Choose a runner for its chart"), h("span.grow"), view.node], bandLegend(), list.node), chart.node, side.node);
 
 	const mine = (what) => what.source === source && (what.target === `race/${id}` || what.data?.record?.race === id);
 	const lines = watch(page, {
-		// A poll is told as it happens; between two nothing changes here but the columns of time.
-		every: live.polls ? 10_000 : 2_000,
-		place: parts.place,
+		// Between two polls nothing changes but the columns of time.
+		every: 10_000,
 		load: async (signal) => {
-			const pool = parts.view.value === "place" ? "place" : "win";
 			const base = ["/v1/racing", source, "races", id];
-			const [race, results, target] = await Promise.all([
+			const [race, results, target, timeline] = await Promise.all([
 				get(path(...base), signal), get(path(...base, "results"), signal), get(path("/v1/targets", source, `race/${id}`), signal).catch(() => null),
+				get(path(...base, "timeline", { pool: view.value === "place" ? "place" : "win" }), signal).catch(() => null),
 			]);
-			const timeline = await get(path(...base, "timeline", { pool }), signal).catch(() => null);
-			return { race, results, target, timeline };
+			return { ...race, results: results.results, dividends: results.dividends, target, timeline, at: time(race.race.body.start_time) };
 		},
-		show: ({ race, results, target, timeline }) => {
-			grid = timeline;
-			data = { ...race, results: results.results, dividends: results.dividends, target, at: time(race.race.body.start_time) };
-			render();
-			parts.chart.load(data);
+		show: (found) => {
+			data = found;
+			head.update(data);
+			list.update(data, view.value);
+			side.update(data);
+			chart.load(data);
 		},
-		on: mine,
+		event: mine,
 		poll: mine,
 	});
-	neighbours(page, source, id, parts);
+	neighbours(page, source, id, head);
 }
 
-/** The parts of the page, made once. */
-function frame(root, page, source, id) {
-	const place = h("div");
-	const head = header(source, id);
-	let viewed = () => {};
-	let chosen = () => {};
-	const view = choice(page, "view", () => [["win", "Win money"], ["place", "Place money"], ["odds", "Odds"]], "win", "What the columns show", (value) => viewed(value));
-	page.keys.v = () => {
-		const names = ["win", "place", "odds"];
-		const next = names[(names.indexOf(view.value) + 1) % 3];
-		page.set("view", next === "win" ? null : next, true);
-		view.render();
-		viewed(next);
-	};
-	const choose = (number) => {
-		page.set("runner", page.query.get("runner") === String(number) ? null : number, true);
-		chosen();
-	};
-	const list = runners(page, choose);
-	const chart = chartPanel(page, source);
-	const side = sidePanels(page, source, id);
-	put(root, place, head.node, h("section.panel", { "aria-label": "Runners" }, h("div.bar", h("h2", "Runners"), h("span.soft.hint", "Choose a runner for its chart"), h("span.grow"), view.node), bandLegend(), list.node), chart.node, side.node);
-	return { place, view, runners: list, chart, head: head.update, side: side.update, prev: head.prev, next: head.next, onView: (callback) => (viewed = callback), onRunner: (callback) => (chosen = callback) };
-}
-
-function header(source, id) {
+function header(page, source, id) {
 	const name = h("b");
 	const where = h("span.soft");
-	const state = h("span.chip.big");
+	const state = h("span.chip");
 	const start = timeOf(null, "start");
 	start.className = "num huge";
 	const poll = ring();
@@ -111,29 +78,26 @@ function header(source, id) {
 		text(protest, `▲ Protest${body.protest_reason ? `: ${body.protest_reason}` : ""}`);
 		poll.set(time(target?.due), target?.interval_ms ?? 0);
 		text(phase, target ? `${target.phase}, why?` : "not polled");
-		document.title = `${meeting?.body.name ?? ""} R${body.race_number ?? "?"} – Stakeout`;
-		text(document.getElementById("title"), `${meeting?.body.name ?? "Race"} R${body.race_number ?? "?"}`);
+		page.title(`${meeting?.body.name ?? "Race"} R${body.race_number ?? "?"}`);
 	};
 	return { node, update, prev, next };
 }
 
-/** The races before and after in start order, for the arrow keys. */
+// The races before and after in start order, for the arrow keys.
 async function neighbours(page, source, id, { prev, next }) {
-	try {
-		const { list } = await racesOf(source, page.signal);
-		const at = list.findIndex((race) => race.id === id);
-		for (const [link, race, words] of [[prev, list[at - 1], "←"], [next, list[at + 1], "→"]]) {
-			link.hidden = !race || at < 0;
-			if (link.hidden) continue;
-			attr(link, "href", raceHref(source, race.id));
-			text(link, words === "←" ? `← ${race.label}` : `${race.label} →`);
-		}
-		page.keys.ArrowLeft = () => prev.hidden || prev.click();
-		page.keys.ArrowRight = () => next.hidden || next.click();
-	} catch {
-		// The board still has them.
+	const { list } = await racesOf(source, page.signal).catch(() => ({ list: [] }));
+	const at = list.findIndex((race) => race.id === id);
+	for (const [link, step, key] of [[prev, -1, "ArrowLeft"], [next, 1, "ArrowRight"]]) {
+		const race = at < 0 ? null : list[at + step];
+		link.hidden = !race;
+		if (!race) continue;
+		attr(link, "href", raceHref(source, race.id));
+		text(link, step < 0 ? `← ${race.label}` : `${race.label} →`);
+		page.keys[key] = () => link.click();
 	}
 }
+
+const byPrice = (entrants) => entrants.filter(({ body }) => body.win_odds && !body.is_scratched).sort((a, b) => a.body.win_odds - b.body.win_odds);
 
 function runners(page, choose) {
 	const body = h("tbody");
@@ -141,33 +105,33 @@ function runners(page, choose) {
 	const fixed = [["#", "num"], ["Runner", "name"], ["Win", "num"], ["Place", "num"], ["Odds", "spark"], ["Hold %", "num"]];
 	fixed.forEach(([words, name]) => headRow.append(h("th", { scope: "col", class: name }, words)));
 	const caption = h("caption.unseen", "Runners with prices, and money or prices by minutes to the start");
-	const node = h("div.scroll.sticky.grid", { tabindex: "0", role: "region", "aria-label": "Runners" }, h("table", caption, h("thead", headRow), body));
+	const node = scroll(".sticky.grid", "Runners", h("table", caption, h("thead", headRow), body));
 	let moved = false;
 
 	const make = (runner) => {
 		const line = spark();
-		const button = h("button.row.runner", { type: "button", click: () => choose(runner.body.runner_number) }, h("b"), h("small"));
+		const button = h("button.row.runner", { click: () => choose(runner.body.runner_number) }, h("b"), h("small"));
 		const row = h("tr", h("td.num"), h("th.name", { scope: "row" }, button), h("td.num"), h("td.num"), h("td.spark", line.node), h("td.num"));
 		Object.assign(row, { button, line, times: [] });
 		return row;
 	};
 
-	function update({ entrants }, grid, view) {
-		const byId = new Map((grid?.lines ?? []).map((line) => [line.entrant, line]));
-		const empty = (n) => (grid?.lines ?? []).every(({ cells }) => cells[n]?.amount_cents == null && cells[n]?.odds == null);
-		let first = 0;
-		while (first < (grid?.buckets.length ?? 0) - 1 && empty(first)) first += 1;
-		const buckets = grid?.buckets.slice(first) ?? [];
+	function update({ entrants, timeline: grid }, view) {
+		const { lines, buckets: columns } = grid ?? { lines: [], buckets: [] };
+		const empty = (n) => lines.every(({ cells }) => cells[n]?.amount_cents == null && cells[n]?.odds == null);
+		const first = Math.max(0, columns.findIndex((_, n) => !empty(n) || n === columns.length - 1));
+		const buckets = columns.slice(first);
+		const cellsOf = new Map(lines.map((line) => [line.entrant, line.cells.slice(first)]));
 		while (headRow.children.length > fixed.length + buckets.length) headRow.lastChild.remove();
 		buckets.forEach((minutes, n) => {
 			const cell = headRow.children[fixed.length + n] ?? headRow.appendChild(h("th", { scope: "col", class: "num time" }));
 			text(cell, bucket(minutes));
 			attr(cell, "data-start", minutes === 0 ? "" : null);
 		});
-		const favourite = entrants.filter((one) => one.body.win_odds && !one.body.is_scratched).sort((a, b) => a.body.win_odds - b.body.win_odds)[0];
+		const [favourite] = byPrice(entrants);
 		keyed(body, entrants, (one) => one.key, make, (row, one) => {
 			const { body: runner } = one;
-			const line = byId.get(one.key);
+			const cells = cellsOf.get(one.key) ?? [];
 			const [number, , win, place, , hold] = row.children;
 			text(number, runner.runner_number);
 			text(row.button.firstChild, runner.name);
@@ -175,14 +139,14 @@ function runners(page, choose) {
 				: [one === favourite ? "★ favourite" : null, runner.barrier ? `(${runner.barrier})` : null, runner.jockey, runner.trainer_name].filter(Boolean).join(" · "));
 			priced(win, runner.win_odds);
 			priced(place, runner.place_odds);
-			text(hold, runner.hold_percentage == null ? "–" : num(runner.hold_percentage, 0), true);
-			row.line.update((line?.cells.slice(first) ?? []).map((cell) => cell.odds));
-			const open = page.query.get("runner") === String(runner.runner_number);
+			text(hold, num(runner.hold_percentage), true);
+			row.line.update(cells.map((cell) => cell.odds));
+			const open = page.get("runner") === String(runner.runner_number);
 			cls(row, `${runner.is_scratched ? "scratched" : ""}${open ? " open" : ""}`);
 			attr(row.button, "aria-expanded", String(open));
-			times(row, line?.cells.slice(first) ?? [], view, fixed.length);
+			times(row, cells, view, fixed.length);
 		});
-		// The newest columns are on the right: that is where one looks, unless there is only room for the prices.
+		// The newest columns are on the right: that is where one looks.
 		if (!moved && buckets.length) {
 			moved = true;
 			if (node.clientWidth < 700) return;
@@ -192,7 +156,6 @@ function runners(page, choose) {
 	return { node, update };
 }
 
-/** A price, with the way it went. */
 function priced(cell, odds) {
 	const before = cell.odds;
 	if (before === odds) return;
@@ -207,7 +170,9 @@ function times(row, cells, view, offset) {
 	cells.forEach((cell, n) => {
 		const node = row.children[offset + n] ?? row.appendChild(h("td"));
 		const mark = view === "odds" ? cell.shortened : cell.money;
-		const words = view === "odds" ? (cell.odds == null ? "" : price(cell.odds)) : cell.increment_cents == null ? (cell.amount_cents == null ? "" : dollars(cell.amount_cents)) : `${cell.increment_cents > 0 ? "+" : ""}${dollars(cell.increment_cents)}`;
+		const added = cell.increment_cents;
+		const value = view === "odds" ? cell.odds : (added ?? cell.amount_cents);
+		const words = value == null ? "" : view === "odds" ? price(value) : `${added > 0 ? "+" : ""}${dollars(value)}`;
 		text(node, mark ? `${view === "odds" ? "▼" : "▲"}${words}` : words);
 		cls(node, `num time${mark ? ` band band-${BANDS[mark.band] ?? 1}` : ""}`);
 		attr(node, "title", mark ? (view === "odds" ? `shortened by ${num(mark.percent, 1)} %` : `${num(mark.percent, 1)} points more of the money added`) + `, band ${mark.band}` : cell.share_percent == null ? null : `${num(cell.share_percent, 1)} % of the money added`);
@@ -218,30 +183,25 @@ function bandLegend() {
 	return h("p.legend.bands", h("span", "▲ share of new money, ▼ price shortened:"), ...Object.entries(BANDS).map(([words, n]) => h(`span.band.band-${n}`, `${words} %`)));
 }
 
-/** The chart of the chosen runner, others faint behind it. */
+// The chart of the chosen runner, others faint behind it.
 function chartPanel(page, source) {
 	const win = stepChart(page, { unit: "Win and place price", format: (n) => num(n, n < 10 ? 2 : 1) });
-	const name = h("h2");
+	const name = h("b");
 	const note = h("p.soft");
-	const close = h("button.quiet", { type: "button", click: () => { page.set("runner", null, true); node.hidden = true; } }, "Close");
-	const node = h("section.panel", { "aria-label": "Chart of prices", hidden: true }, h("div.bar", name, h("span.legend", h("span.key.accent", "win"), h("span.key.second", "place"), h("span.key.faint", "favourites' win")), h("span.grow"), close), win.node, note);
+	const close = h("button.quiet", { click: () => { page.set("runner", null, true); node.hidden = true; } }, "Close");
+	const node = panel("Prices", [name, h("span.legend", h("span.key.accent", "win"), h("span.key.second", "place"), h("span.key", "favourites' win")), h("span.grow"), close], win.node, note);
+	node.hidden = true;
 	let asked = 0;
 	async function load(data) {
-		const number = page.query.get("runner");
+		const number = page.get("runner");
 		const one = data?.entrants.find((entrant) => String(entrant.body.runner_number) === number);
 		node.hidden = !one;
 		if (!one) return;
 		const turn = (asked += 1);
 		const history = (record) => get(path("/v1/records", source, record.fingerprint, "history", { stream: "odds_history", limit: 1000 }), page.signal);
-		const others = data.entrants.filter((entrant) => entrant !== one && !entrant.body.is_scratched && entrant.body.win_odds).sort((a, b) => a.body.win_odds - b.body.win_odds).slice(0, 3);
-		let rows;
-		try {
-			rows = await Promise.all([one, ...others].map(history));
-		} catch (error) {
-			if (!page.signal.aborted) text(note, error.message);
-			return;
-		}
-		if (turn !== asked) return;
+		const others = byPrice(data.entrants).filter((entrant) => entrant !== one).slice(0, 3);
+		const rows = await Promise.all([one, ...others].map(history)).catch((error) => void text(note, error.message));
+		if (!rows || turn !== asked) return;
 		const points = (page_, field) => page_.items.filter((row) => row.values[field] != null).map((row) => ({ at: time(row.at), value: row.values[field], gap: row.gap })).sort((a, b) => a.at - b.at);
 		const lines = [
 			{ name: "win", colour: "accent", points: points(rows[0], "win_odds") }, { name: "place", colour: "second", dash: true, points: points(rows[0], "place_odds") },
@@ -255,16 +215,16 @@ function chartPanel(page, source) {
 		text(note, `${plural(lines[0].points.length, "win price", "win prices")} since the first look; squares mark where moves between two looks are lost.`);
 		win.update({ from, to: Math.max(end, from + 60_000), now: end, lines, marks: data.at == null ? [] : [{ at: data.at, words: "start" }] });
 	}
-	return { node, load, update: () => {} };
+	return { node, load };
 }
 
 function sidePanels(page, source, id) {
-	const pools = table({ caption: "Pools", key: (row) => row.key, sticky: false, columns: [
-		col("Pool", (row) => row.body.product_type), { head: "Total", unit: "$", cls: "num", value: (row) => num(row.body.total, 0), tell: true }, col("Status", (row) => row.body.status) ] });
-	const placed = table({ caption: "Placings", key: (row) => row.key, sticky: false, columns: [
-		fig("Place", (row) => row.body.position), col("Runner", (row) => `${row.body.runner_number} ${row.body.name ?? ""}`), { head: "Margin", unit: "lengths", cls: "num", value: (row) => (row.body.margin == null ? "–" : num(row.body.margin, 1)) } ] });
-	const paid = table({ caption: "Dividends", key: (row) => row.key, sticky: false, columns: [
-		col("Product", (row) => row.body.product), col("Runners", (row) => runnersOf(row.body.positions)), { head: "Pays", unit: "$", cls: "num", value: (row) => num(row.body.dividend, 2), tell: true }, col("Status", (row) => row.body.status) ] });
+	const records = (caption, columns) => table({ caption, key: (row) => row.key, sticky: false, columns });
+	const status = col("Status", (row) => row.body.status);
+	const pools = records("Pools", [col("Pool", (row) => row.body.product_type), fig("Total", (row) => num(row.body.total, 0), { unit: "$", tell: true }), status]);
+	const placed = records("Placings", [
+		fig("Place", (row) => row.body.position), col("Runner", (row) => `${row.body.runner_number} ${row.body.name ?? ""}`), fig("Margin", (row) => num(row.body.margin, 1), { unit: "lengths" }) ]);
+	const paid = records("Dividends", [col("Product", (row) => row.body.product), col("Runners", (row) => runnersOf(row.body.positions)), fig("Pays", (row) => num(row.body.dividend, 2), { unit: "$", tell: true }), status]);
 	const none = h("p.soft");
 	const results = panel("Results", none, placed.node, paid.node);
 	const node = h("div.thirds", panel("Pools", pools.node), results, told(page, "Told", { source, target: `race/${id}` }));

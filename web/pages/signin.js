@@ -1,20 +1,16 @@
-// Sign in: a token is exchanged for a session, which a strict cookie carries.
-
-import { change } from "../api.js";
-import { h, put, text } from "../dom.js";
-import { live } from "../live.js";
+import { change, h, live, put, text } from "../kit.js";
 
 export const title = "Sign in";
 
 export function mount(root, page) {
 	const says = h("p.says.bad", { role: "alert" });
-	const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true, size: 48 });
+	const input = h("input", { type: "password", id: "token", autocomplete: "current-password", required: true });
 	const form = h("form.panel", { submit: async (event) => {
 		event.preventDefault();
 		try {
 			await change("POST", "/v1/session", { token: input.value.trim() });
 			live.retry();
-			const to = page.query.get("to") ?? "/";
+			const to = page.get("to") ?? "/";
 			history.replaceState(null, "", /^\/(?!\/)/.test(to) ? to : "/");
 			dispatchEvent(new PopStateEvent("popstate"));
 		} catch (error) {

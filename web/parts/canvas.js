@@ -1,6 +1,7 @@
 // What all drawings share: a canvas as sharp as the screen, redrawn whole, in the colours of the theme.
 
-import { seen, unseen } from "./seen.js";
+import { h, put, seen, unseen } from "../dom.js";
+import { hour, second } from "../format.js";
 
 const size = new ResizeObserver((entries) => entries.forEach(({ target }) => target.drawing?.()));
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -13,7 +14,6 @@ export function forgetColours() {
 }
 dark.addEventListener("change", forgetColours);
 
-/** The value of a colour variable in the theme at hand. */
 export function colour(name) {
 	palette ??= new Map();
 	if (!palette.has(name)) {
@@ -28,7 +28,7 @@ export function colour(name) {
 	return palette.get(name);
 }
 
-/** A canvas that calls `draw(context, width, height)` when it comes on the screen, when its size or the theme changes, and by `drawing()`. */
+// A canvas that calls `draw(context, width, height)` when it is seen, resized, or `drawing()` is called.
 export function canvas(className, draw) {
 	const node = document.createElement("canvas");
 	node.className = className;
@@ -64,7 +64,20 @@ export function done(node) {
 	size.unobserve(node);
 }
 
-/** Round steps for an axis: about `count` of them from `low` to `high`. */
+// A drawing with words beside the mouse: `near(x)` gives `{ x, lines }`, or null where there is nothing to say.
+export function tipped(node, near) {
+	const tip = h("div.tip", { hidden: true });
+	const show = (x) => {
+		const found = x == null ? null : near(x);
+		tip.hidden = !found;
+		if (!found) return;
+		put(tip, ...found.lines.map((line) => h("div", line)));
+		tip.style.left = `${found.x > node.clientWidth / 2 ? found.x - tip.offsetWidth - 10 : found.x + 10}px`;
+	};
+	return h("div.tip-box", { mousemove: (event) => show(event.offsetX), mouseleave: () => show(null) }, node, tip);
+}
+
+// Round steps for an axis: about `count` of them from `low` to `high`.
 export function steps(low, high, count) {
 	const rough = (high - low) / Math.max(1, count) || 1;
 	const power = 10 ** Math.floor(Math.log10(rough));
@@ -76,11 +89,18 @@ export function steps(low, high, count) {
 
 const SPANS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10_800, 21_600, 43_200, 86_400].map((s) => s * 1000);
 
-/** The same for times. */
-export function timeSteps(from, to, count) {
+// Moments with round times, below a drawing.
+export function timeAxis(context, width, bottom, from, to, x) {
+	const count = Math.max(2, (x(to) - x(from)) / 85);
 	const step = SPANS.find((span) => (to - from) / span <= count) ?? 86_400_000 * Math.ceil((to - from) / 86_400_000 / count);
 	const zone = new Date(from).getTimezoneOffset() * 60_000;
-	const found = [];
-	for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) found.push(at);
-	return { found, step };
+	context.fillStyle = colour("soft");
+	context.textAlign = "center";
+	for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) {
+		const words = step < 60_000 ? second(at) : hour(at);
+		const half = context.measureText(words).width / 2;
+		context.fillText(words, Math.max(half, Math.min(width - half, x(at))), bottom);
+		context.fillRect(Math.round(x(at)), bottom - 15, 1, 4);
+	}
+	context.textAlign = "left";
 }

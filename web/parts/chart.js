@@ -1,70 +1,49 @@
 // Charts: steps over time with axes, units and values on hover; sparklines; columns.
 
-import { attr, h, put, s } from "../dom.js";
-import { full, hour, num, second } from "../format.js";
-import { canvas, colour, done, steps, timeSteps } from "./canvas.js";
+import { attr, h, s } from "../dom.js";
+import { full, num, second } from "../format.js";
+import { canvas, colour, done, steps, timeAxis, tipped } from "./canvas.js";
 
 const LEFT = 44;
 const FOOT = 20;
 const HEAD = 8;
 
-/**
- * A chart of step functions: a value holds until the next one. Update with `{ lines, from, to, marks, now }`: lines are
- * `{ name, colour, points: [{ at, value, gap }], soft }`, marks `{ at, words }`.
- */
-export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, invert = false }) {
+// A chart of step functions: a value holds until the next one. Update with `{ lines, from, to, marks, now }`: lines are
+// `{ name, colour, points: [{ at, value, gap }], soft }`, marks `{ at, words }`.
+export function stepChart(page, { unit, format }) {
 	let data = null;
 	let at = null;
 	const node = canvas("chart", (context, width, height) => data && draw(context, width, height));
-	const tip = h("div.tip", { hidden: true });
-	const hover = (event) => {
-		at = data ? Math.max(data.from, Math.min(data.to, data.from + ((event.offsetX - LEFT) / (node.clientWidth - LEFT - 8)) * (data.to - data.from))) : null;
-		show();
-		node.drawing();
-	};
-	const leave = () => {
-		at = null;
-		tip.hidden = true;
-		node.drawing();
-	};
-	const box = h("div.chart-box", { mousemove: hover, mouseleave: leave }, node, tip);
 	page.end(() => done(node));
-
-	const valueAt = (points, moment) => {
-		let found = null;
-		for (const point of points) {
-			if (point.at > moment) break;
-			found = point;
-		}
-		return found;
-	};
-
-	function show() {
+	const valueAt = (points, moment) => points.findLast((point) => point.at <= moment);
+	const box = tipped(node, (x) => {
+		const wide = node.clientWidth - LEFT - 8;
+		const part = Math.max(0, Math.min(1, (x - LEFT) / wide));
+		at = data.from + part * (data.to - data.from);
+		node.drawing();
 		const shown = data.lines.filter((line) => !line.soft).map((line) => [line, valueAt(line.points, at)]).filter(([, point]) => point?.value != null);
-		tip.hidden = !shown.length;
-		put(tip, h("div.soft", second(at)), ...shown.map(([line, point]) =>
-			h("div", `${line.name} `, h("b.num", format(point.value)), point.gap ? " (moves before it are lost)" : "")));
-		const x = LEFT + ((at - data.from) / (data.to - data.from)) * (node.clientWidth - LEFT - 8);
-		tip.style.left = `${x > node.clientWidth / 2 ? x - tip.offsetWidth - 10 : x + 10}px`;
-	}
+		const words = shown.map(([line, point]) => h("span", `${line.name} `, h("b.num", format(point.value)), point.gap ? " (moves before it are lost)" : ""));
+		return shown.length ? { x: LEFT + part * wide, lines: [h("span.soft", second(at)), ...words] } : null;
+	});
+	box.addEventListener("mouseleave", () => {
+		at = null;
+		node.drawing();
+	});
 
 	function draw(context, width, height) {
 		// What held when the window began counts, too.
 		const seen = ({ points }) => points.filter((point, n) => point.at >= data.from || (points[n + 1]?.at ?? Infinity) > data.from);
 		const values = data.lines.flatMap((line) => seen(line).map((point) => point.value)).filter((value) => value != null);
-		let [least, most] = [low ?? Math.min(...values), Math.max(...values)];
+		let [least, most] = [Math.min(...values), Math.max(...values)];
 		if (!values.length) [least, most] = [0, 1];
 		if (most - least < 1e-9) [least, most] = [least - 0.5, most + 0.5];
-		const room = low == null ? (most - least) * 0.08 : 0;
-		[least, most] = [least - room, most + (most - least) * 0.08];
+		const room = (most - least) * 0.08;
+		[least, most] = [least - room, most + room];
 		const x = (moment) => LEFT + ((moment - data.from) / (data.to - data.from)) * (width - LEFT - 8);
-		const y = (value) => {
-			const part = (value - least) / (most - least);
-			return HEAD + (invert ? part : 1 - part) * (height - FOOT - HEAD);
-		};
+		const y = (value) => HEAD + (1 - (value - least) / (most - least)) * (height - FOOT - HEAD);
 		axes(context, width, height, least, most, x, y);
 		for (const mark of data.marks ?? []) {
-			context.fillStyle = colour("ink-soft");
+			context.fillStyle = colour("soft");
 			const left = Math.round(x(mark.at));
 			for (let top = HEAD; top < height - FOOT; top += 5) context.fillRect(left, top, 1, 2);
 			const wide = context.measureText(mark.words).width + 4;
@@ -77,16 +56,8 @@ export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, i
 		for (const line of [...data.lines].sort((a, b) => Boolean(b.soft) - Boolean(a.soft))) path(context, line, x, y);
 		context.restore();
 		if (at != null) {
-			context.fillStyle = colour("ink-soft");
+			context.fillStyle = colour("soft");
 			context.fillRect(Math.round(x(at)), HEAD, 1, height - FOOT - HEAD);
-			for (const line of data.lines.filter((one) => !one.soft)) {
-				const point = valueAt(line.points, at);
-				if (point?.value == null) continue;
-				context.fillStyle = colour(line.colour);
-				context.beginPath();
-				context.arc(x(at), y(point.value), 3.5, 0, 7);
-				context.fill();
-			}
 		}
 	}
 
@@ -95,19 +66,16 @@ export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, i
 		for (const value of steps(least, most, Math.max(2, (height - FOOT) / 36))) {
 			context.fillStyle = colour("line");
 			context.fillRect(LEFT, Math.round(y(value)), width - LEFT - 8, 1);
-			context.fillStyle = colour("ink-soft");
+			context.fillStyle = colour("soft");
 			context.fillText(format(value), LEFT - 5, y(value) + 4);
 		}
-		context.textAlign = "center";
-		const { found, step } = timeSteps(data.from, data.to, Math.max(2, (width - LEFT) / 80));
-		for (const moment of found) context.fillText(step < 60_000 ? second(moment) : hour(moment), x(moment), height - 5);
-		context.textAlign = "left";
+		timeAxis(context, width, height - 5, data.from, data.to, x);
 	}
 
 	function path(context, line, x, y) {
 		const points = line.points.filter((point) => point.value != null);
 		if (!points.length) return;
-		context.strokeStyle = colour(line.soft ? "line-strong" : line.colour);
+		context.strokeStyle = colour(line.soft ? "edge" : line.colour);
 		context.lineWidth = line.soft ? 1 : 2;
 		context.setLineDash(line.dash ? [5, 4] : []);
 		context.beginPath();
@@ -135,14 +103,14 @@ export function stepChart(page, { unit, format = (n) => num(n, 2), low = null, i
 			data = next;
 			const named = data.lines.filter((line) => !line.soft && line.points.length);
 			attr(node, "aria-label", `${unit} from ${full(data.from)} to ${full(data.to)}: ${named.map((line) => `${line.name} ${format(line.points[0].value)} to ${format(line.points.at(-1).value)}`).join(", ")}`);
-			if (at != null) show();
 			node.drawing();
 		},
 	};
 }
 
-/** A small line without axes; its last value stands beside it. Steps, because prices do not slide. */
-export function spark(width = 72, height = 18) {
+// A small line without axes; its last value stands beside it. Steps, because prices do not slide.
+export function spark() {
+	const [width, height] = [72, 18];
 	const line = s("path", { fill: "none" });
 	const dot = s("circle", { r: 1.8 });
 	const node = s("svg.spark", { viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" }, line, dot);
@@ -166,10 +134,10 @@ export function spark(width = 72, height = 18) {
 	return { node, update };
 }
 
-/** Columns with a label below and the count above: a histogram. Update with `[{ label, count, tone }]`. */
+// Columns with a label below and the count above: a histogram. Update with `[{ label, count, tone }]`.
 export function columns(page, { words }) {
 	let bars = [];
-	const node = canvas("columns", (context, width, height) => {
+	const node = canvas("", (context, width, height) => {
 		const most = Math.max(1, ...bars.map((bar) => bar.count));
 		const step = width / Math.max(1, bars.length);
 		const widest = Math.max(...bars.map((bar) => context.measureText(bar.label).width));
@@ -181,7 +149,7 @@ export function columns(page, { words }) {
 			if (bar.count) context.fillRect(left + 2, height - 18 - Math.max(1, tall), Math.max(1, step - 4), Math.max(1, tall));
 			context.fillStyle = colour("ink");
 			if (bar.count) context.fillText(num(bar.count), left + step / 2, height - 22 - tall);
-			context.fillStyle = colour("ink-soft");
+			context.fillStyle = colour("soft");
 			if (n % Math.ceil((widest + 4) / step) === 0) context.fillText(bar.label, left + step / 2, height - 4);
 		});
 		context.textAlign = "left";
@@ -197,7 +165,7 @@ export function columns(page, { words }) {
 	};
 }
 
-/** A bar from 0 to a limit, with a mark where the budget ends. */
+// A bar from 0 to a limit, with a mark where the budget ends.
 export function meter() {
 	const used = h("i");
 	const mark = h("b", { hidden: true });

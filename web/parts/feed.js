@@ -13,7 +13,6 @@ const SHAPES = [
 	[/\.(scratched|retimed|reopened|resumed)$/, "▲", "warn"], [/\.(started|closed|interim|switched|current_changed|back)$/, "■", "accent"],
 ];
 
-/** What an event says, in a few words. */
 export function sentence(event) {
 	const { data } = event;
 	const record = data?.record ?? {};
@@ -35,16 +34,14 @@ function line(event) {
 	const [, shape, tone] = SHAPES.find(([pattern]) => pattern.test(event.type)) ?? [null, "·", "soft"];
 	const where = label(event.source, event.target);
 	return h("li", { "data-seq": event.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(event.at), "age"),
-		h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what", what),
+		h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what.num", what),
 		who === where ? null : h("a.where", { href: targetHref(event.source, event.target) }, where));
 }
 
-/**
- * A live list. `wants(event)` filters what arrives; `query` is asked of the log for the beginning and for what is older.
- */
-export function feed(page, { wants = () => true, query = {}, most = 40, label: name = "What was told", wide = false }) {
-	const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": name });
-	const more = h("button.quiet", { type: "button", hidden: true, click: () => older() }, "Older");
+// A live list. `wants(event)` filters what arrives; `query` is asked of the log for what came before.
+export function feed(page, { wants = () => true, query = {}, most = 40, wide = false }) {
+	const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": "What was told" });
+	const more = h("button.quiet", { hidden: true, click: () => older() }, "Older");
 	const none = h("p.soft", { hidden: true }, "Nothing has been told yet. Events appear here as they happen.");
 	const node = h("div", none, list, more);
 	let shown = [];
@@ -101,7 +98,7 @@ export function feed(page, { wants = () => true, query = {}, most = 40, label: n
 	return { node };
 }
 
-/** The same in a panel of its own; of one target when it is named. */
+// The same in a panel of its own; of one target when it is named.
 export function told(page, name, { source, target, ...options } = {}) {
 	const mine = target && { query: { source, target }, most: 20, wants: (event) => event.source === source && event.target === target };
 	const node = panel(name, feed(page, { ...options, ...mine }).node);

@@ -8,7 +8,7 @@ const known = new Map();
 let sources = null;
 let asked = 0;
 
-/** The sources, asked for again now and then. */
+// The sources, asked for again now and then.
 export async function sourcesOf(signal, fresh = false) {
 	if (!sources || fresh || performance.now() - asked > FRESH_MS) {
 		sources = await get("/v1/sources", signal);
@@ -17,61 +17,48 @@ export async function sourcesOf(signal, fresh = false) {
 	return sources;
 }
 
-/** The sources of a family. */
 export async function family(name, signal) {
 	return (await sourcesOf(signal)).filter((source) => source.family === name);
 }
 
-/** Races of a racing source by their target's key, with their meeting; kept for half a minute. */
-export async function racesOf(source, signal, fresh = false) {
+// What a source's day is made of, kept for half a minute.
+async function kept(source, fresh, ask) {
 	const before = known.get(source);
 	if (before && !fresh && performance.now() - before.at < FRESH_MS) return before;
-	const [races, meetings] = await Promise.all([
-		get(path("/v1/racing", source, "races", { limit: 1000 }), signal),
-		get(path("/v1/racing", source, "meetings"), signal),
-	]);
-	const byPrint = new Map(meetings.map((meeting) => [meeting.fingerprint, meeting]));
-	const list = races.map((race) => {
-		const meeting = byPrint.get(race.parent) ?? null;
-		return {
-			id: race.key, ...race.body, record: race, meeting: meeting?.body ?? null, meetingPrint: race.parent,
-			at: time(race.body.start_time),
-			label: `${meeting?.body.name ?? race.body.meeting ?? "Race"} R${race.body.race_number ?? "?"}`,
-		};
-	});
-	const found = { at: performance.now(), list, meetings, byKey: new Map(list.map((race) => [`race/${race.id}`, race])) };
-	known.set(source, found);
-	return found;
+	known.set(source, { ...(await ask()), at: performance.now() });
+	return known.get(source);
 }
 
-/** The same for drone races, which are known by their place in the order. */
-async function flightsOf(source, signal) {
-	const before = known.get(source);
-	if (before && performance.now() - before.at < FRESH_MS) return;
-	const records = (kind) => all(path("/v1/records", source, { kind, limit: 1000 }), signal, 5_000);
-	const [races, pilots] = await Promise.all([records("fpv_races"), records("fpv_pilots")]);
+// Races of a racing source by their target's key, with their meeting.
+export const racesOf = (source, signal, fresh) => kept(source, fresh, async () => {
+	const [races, meetings] = await Promise.all([get(path("/v1/racing", source, "races", { limit: 1000 }), signal), get(path("/v1/racing", source, "meetings"), signal)]);
+	const names = new Map(meetings.map((meeting) => [meeting.fingerprint, meeting.body.name]));
+	const list = races.map(({ key, parent, body }) => ({
+		id: key, ...body, meetingPrint: parent, at: time(body.start_time), label: `${names.get(parent) ?? body.meeting ?? "Race"} R${body.race_number ?? "?"}`,
+	}));
+	return { list, meetings, byKey: new Map(list.map((race) => [`race/${race.id}`, race])) };
+});
+
+// The same for drone races, which are known by their place in the order; with pilots and channels.
+export const flightsOf = (source, signal, fresh) => kept(source, fresh, async () => {
+	const records = (kind) => all(path("/v1/records", source, { kind: `fpv_${kind}`, limit: 1000 }), signal, 5_000);
+	const [races, pilots, channels] = await Promise.all(["races", "pilots", "channels"].map(records));
 	const named = races.filter(({ body }) => body.race_order != null).map(({ body }) => [`race/${body.race_id}`, { label: `Race ${body.race_order}` }]);
-	known.set(source, { at: performance.now(), list: [], byKey: new Map(named), people: new Map(pilots.map(({ body }) => [body.pilot_id, body.name])) });
-}
+	const by = (list, id) => new Map(list.map(({ body }) => [body[id], body]));
+	return { races, byKey: new Map(named), pilots: by(pilots, "pilot_id"), channels: by(channels, "channel_id") };
+});
 
-/** Learns the names of everything that has one. */
+// Learns the names of everything that has one; keys are names, too.
 export async function labels(signal) {
 	const learn = { racing: racesOf, fpv: flightsOf };
-	for (const source of await sourcesOf(signal)) {
-		try {
-			await learn[source.family]?.(source.name, signal);
-		} catch {
-			// Keys are names, too.
-		}
-	}
+	await Promise.allSettled((await sourcesOf(signal)).map(({ family: one, name }) => learn[one]?.(name, signal)));
 }
 
 export function label(source, key) {
 	return known.get(source)?.byKey.get(key)?.label ?? key;
 }
 
-/** A pilot's name. */
-export const person = (source, id) => known.get(source)?.people?.get(id);
+export const person = (source, id) => known.get(source)?.pilots?.get(id)?.name;
 
 export const targetHref = (source, key) => path("/target", { source, key });
 export const raceHref = (source, id) => path("/race", { source, id });

@@ -1,18 +1,20 @@
 // A table whose rows stay where they are: cells are set one by one, and only when they say something else.
 
-import { attr, cls, h, keyed, text } from "../dom.js";
+import { attr, cls, h, keyed, scroll, text } from "../dom.js";
+import { time } from "../format.js";
+import { timeOf } from "./time.js";
+import { track } from "./track.js";
 
-/**
- * Columns are `{ head, unit, cls, value(row), tell }` for text, or `{ head, make(row), set(node, row) }` for anything
- * else. The first column is the row's header; `href(row)` makes it a link. `state(row)` is a class of the row;
- * where `says(row)` is what it was, the row is left alone.
- */
-export function table({ caption, columns, key, href, state, says, sticky = true }) {
+// Columns are `{ head, value(row) }` for text, or `{ head, make(row), set(node, row) }`. Where `says(row)` is what it was,
+// the row is left alone.
+export function table({ caption, columns, key, href, state, says, none, sticky = true }) {
 	const body = h("tbody");
 	const head = (column) =>
 		h("th", { scope: "col", class: column.cls, title: column.title }, column.head, column.unit ? h("small", ` ${column.unit}`) : null);
 	const grid = h("table", h("caption.unseen", caption), h("thead", h("tr", ...columns.map(head))), body);
-	const node = h(`div.scroll${sticky ? ".sticky" : ""}`, { tabindex: "0", role: "region", "aria-label": caption }, grid);
+	const box = scroll(sticky ? ".sticky" : "", caption, grid);
+	const empty = none ? h("p.soft", none) : null;
+	const node = empty ? h("div", empty, box) : box;
 
 	const make = (row) => {
 		const line = h("tr");
@@ -39,20 +41,30 @@ export function table({ caption, columns, key, href, state, says, sticky = true 
 		});
 		if (state) cls(line, state(row) ?? "");
 	};
-	return { node, update: (rows) => keyed(body, rows, key, make, update) };
+	return { node, update: (rows) => {
+		if (empty) [empty.hidden, box.hidden] = [rows.length > 0, !rows.length];
+		keyed(body, rows, key, make, update);
+	} };
 }
 
-/** A column of words, and one of figures. */
 export const col = (head, value, more) => ({ head, value, ...more });
 export const fig = (head, value, more) => ({ head, value, cls: "num", ...more });
+export const when = (head, at) => ({ head, cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(at(row)), "age") });
 
-/** A choice among few, kept in the address. */
+// A column of targets' lines, kept by key in `lines`.
+export const lineOf = (page, lines, head, key) => ({ head, cls: "wide", make: (row) => {
+	const line = track(page);
+	lines.set(key(row), line);
+	return line.node;
+}, set: () => {} });
+
+// A choice among few, kept in the address.
 export function choice(page, name, options, fallback, label, changed) {
 	const node = h("div.choice", { role: "group", "aria-label": label });
 	const render = () => {
-		const chosen = page.query.get(name) ?? fallback;
+		const chosen = page.get(name) ?? fallback;
 		keyed(node, options(), ([value]) => value,
-			([value]) => h("button", { type: "button", click: () => {
+			([value]) => h("button", { click: () => {
 				page.set(name, value === fallback ? null : value, true);
 				render();
 				changed(value);
@@ -63,13 +75,12 @@ export function choice(page, name, options, fallback, label, changed) {
 			});
 	};
 	render();
-	return { node, render, get value() { return page.query.get(name) ?? fallback; } };
+	return { node, render, get value() { return page.get(name) ?? fallback; } };
 }
 
-/** A filter box, kept in the address; `/` goes there. */
 export function filterBox(page, label, changed) {
 	const input = h("input", { type: "search", placeholder: "Filter", "aria-label": label, "aria-keyshortcuts": "/", "data-filter": true });
-	input.value = page.query.get("q") ?? "";
+	input.value = page.get("q") ?? "";
 	input.addEventListener("input", () => {
 		page.set("q", input.value || null, true);
 		changed();

@@ -1,18 +1,13 @@
 // A target's line: its phases as a band, its polls as marks, the next one as a thin countdown.
-//
-// The same drawing everywhere, so that it is learnt once: a bar is a poll on time, a triangle a late one, a cross a
-// missed one, a diamond a failed one, a dot above says that something changed. Where there is no band nobody looked.
 
-import { attr, h, put } from "../dom.js";
-import { hour, plural, second, span, time, word } from "../format.js";
-import { canvas, colour, done, timeSteps } from "./canvas.js";
+import { attr, h } from "../dom.js";
+import { plural, second, span, time, word } from "../format.js";
+import { canvas, colour, done, timeAxis, tipped } from "./canvas.js";
 
 const MARKS_MAX = 600;
+const CORNERS = { triangle: [[0, -1], [1, 1], [-1, 1]], diamond: [[0, -1], [1, 0], [0, 1], [-1, 0]], cross: [[-1, -1], [1, 1], [0, 0], [1, -1], [-1, 1]] };
 
-/**
- * A drawing of `data`: `{ from, to, now, runs, polls, due, interval, phase }`, times in milliseconds. `tall` has an axis,
- * names and values on hover.
- */
+// A drawing of `{ from, to, now, runs, polls, due }` in milliseconds; `tall` has an axis, names, and values on hover.
 export function track(page, tall = false) {
 	let data = null;
 	let hits = [];
@@ -23,26 +18,17 @@ export function track(page, tall = false) {
 		attr(node, "aria-label", describe(data));
 		node.drawing();
 	};
-	if (!tall) return { node, update, get isSeen() { return node.isSeen; } };
-	const tip = h("div.tip", { hidden: true });
-	const box = h("div.track-box", {
-		mousemove: (event) => {
-			const x = event.offsetX;
-			const near = hits.reduce((best, hit) => (Math.abs(hit.x - x) < Math.abs((best?.x ?? 1e9) - x) ? hit : best), null);
-			tip.hidden = !near || Math.abs(near.x - x) > 8;
-			if (tip.hidden) return;
-			put(tip, ...near.lines.map((line) => h("div", line)));
-			tip.style.left = `${Math.min(near.x + 8, node.clientWidth - 190)}px`;
-		},
-		mouseleave: () => (tip.hidden = true),
-	}, node, tip);
-	return { node: box, update };
+	// The last twenty minutes and the next six, for a line among others.
+	const glance = (now, { due, run }, polls) => node.isSeen && update({ from: now - 1_200_000, to: now + 360_000, now, due: time(due), runs: run ? [stretch(run)] : [], polls });
+	if (!tall) return { node, glance };
+	return { update, node: tipped(node, (x) => {
+		const near = hits.reduce((best, hit) => (Math.abs(hit.x - x) < Math.abs((best?.x ?? 1e9) - x) ? hit : best), null);
+		return near && Math.abs(near.x - x) <= 8 ? near : null;
+	}) };
 }
 
 function describe({ runs, polls, due, now }) {
-	const total = runs.reduce((sum, run) => sum + run.polls, 0);
-	const late = runs.reduce((sum, run) => sum + run.late, 0);
-	const missed = runs.reduce((sum, run) => sum + run.missed, 0);
+	const [total, late, missed] = ["polls", "late", "missed"].map((name) => runs.reduce((sum, run) => sum + run[name], 0));
 	const failed = polls.filter((poll) => poll.outcome === "failed").length;
 	const next = due == null ? "no next poll" : `next poll in ${span(Math.max(0, due - now))}`;
 	return `${plural(total, "poll")}, ${late} late, ${missed} missed, ${failed} failed; ${next}`;
@@ -54,10 +40,10 @@ function draw(context, width, height, data, tall) {
 	const foot = tall ? height - 18 : height;
 	const middle = tall ? foot * 0.55 : foot / 2;
 	const hits = [];
-	context.fillStyle = colour("track");
+	context.fillStyle = colour("line");
 	context.fillRect(0, middle - 0.5, width, 1);
 	bands(context, data, x, foot, width, tall);
-	if (tall) axis(context, width, height, from, to, x);
+	if (tall) timeAxis(context, width, height - 3, from, to, x);
 	for (const mark of marks(data)) {
 		const at = x(mark.at);
 		if (at < -4 || at > width + 4) continue;
@@ -65,7 +51,7 @@ function draw(context, width, height, data, tall) {
 		if (mark.lines) hits.push({ x: at, lines: mark.lines });
 	}
 	if (now >= from && now <= to) {
-		context.fillStyle = colour("ink-soft");
+		context.fillStyle = colour("soft");
 		context.fillRect(Math.round(x(now)), 0, 1, foot);
 	}
 	if (data.due != null && data.due <= to && data.due >= from) {
@@ -78,7 +64,7 @@ function draw(context, width, height, data, tall) {
 	return hits.sort((a, b) => a.x - b.x);
 }
 
-/** One band per stretch of regular polling; every other phase is a shade darker. */
+// One band per stretch of regular polling; every other phase is a shade darker.
 function bands(context, { runs, from, to }, x, foot, width, tall) {
 	let shade = 0;
 	let before = null;
@@ -91,25 +77,14 @@ function bands(context, { runs, from, to }, x, foot, width, tall) {
 		context.fillStyle = colour(shade ? "band-b" : "band-a");
 		context.fillRect(left, tall ? 14 : 1, right - left, (tall ? foot - 16 : foot - 2));
 		if (tall && right - left > context.measureText(run.phase).width + 6) {
-			context.fillStyle = colour("ink-soft");
+			context.fillStyle = colour("soft");
 			context.fillText(run.phase, left + 3, 10);
 		}
 	}
 }
 
-function axis(context, width, height, from, to, x) {
-	const { found, step } = timeSteps(from, to, Math.max(2, width / 90));
-	context.fillStyle = colour("ink-soft");
-	for (const at of found) {
-		const words = step < 60_000 ? second(at) : hour(at);
-		context.fillRect(Math.round(x(at)), height - 18, 1, 4);
-		const half = context.measureText(words).width / 2;
-		context.fillText(words, Math.max(0, Math.min(width - 2 * half, x(at) - half)), height - 3);
-	}
-}
-
-/** Notable polls as they were; of the others a stretch knows how many there were, and they were on time: so they are
- * drawn evenly over it, without those that are drawn already. */
+// Notable polls as they were; of the others a stretch knows how many there were, and they were on time: so they are
+// drawn evenly over it, without those that are drawn already.
 function marks({ runs, polls, from, to }) {
 	const found = [];
 	const noted = polls.map((poll) => ({ ...poll, at: time(poll.sent), was: time(poll.due) }));
@@ -146,24 +121,9 @@ function paint(context, x, y, r, { shape, changed }) {
 	context.lineWidth = 1.5;
 	context.beginPath();
 	if (shape === "bar") context.fillRect(Math.round(x) - 0.75, y - r, 1.5, 2 * r);
-	else if (shape === "triangle") {
-		context.moveTo(x, y - r);
-		context.lineTo(x + r, y + r);
-		context.lineTo(x - r, y + r);
-		context.fill();
-	} else if (shape === "diamond") {
-		context.moveTo(x, y - r);
-		context.lineTo(x + r, y);
-		context.lineTo(x, y + r);
-		context.lineTo(x - r, y);
-		context.fill();
-	} else {
-		context.moveTo(x - r, y - r);
-		context.lineTo(x + r, y + r);
-		context.moveTo(x + r, y - r);
-		context.lineTo(x - r, y + r);
-		context.stroke();
-	}
+	else CORNERS[shape].forEach(([right, down], n) => context[n ? "lineTo" : "moveTo"](x + right * r, y + down * r));
+	if (shape === "cross") context.stroke();
+	else context.fill();
 	if (changed) {
 		context.fillStyle = colour("accent");
 		context.beginPath();
@@ -172,7 +132,6 @@ function paint(context, x, y, r, { shape, changed }) {
 	}
 }
 
-/** What the marks mean, in words. */
 export function legend() {
 	const sample = (shape, words, changed) => {
 		const node = canvas("mark", (context, width, height) => paint(context, width / 2, height / 2 + 1, 5, { shape, changed }));
@@ -183,5 +142,4 @@ export function legend() {
 		sample("bar", "something changed", true));
 }
 
-/** The stretch of a target, in milliseconds. */
 export const stretch = (run) => ({ ...run, from: time(run.from), to: time(run.to) });

@@ -8,7 +8,7 @@ use bytes::Bytes;
 use crate::compare::DoubtPolicy;
 use crate::derive::{Derived, Derives, Holdings};
 use crate::judge::{Draft, Judgement};
-use crate::{Facts, Failure, Kind, Observation, Plan, Rule, Span, TargetSpec, Time};
+use crate::{Facts, Failure, Kind, KnownSetting, Observation, Plan, Rule, Span, TargetSpec, Time};
 
 /// How a request is sent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -284,6 +284,11 @@ pub trait Source: Send + Sync + 'static {
     /// What follows from everything the source holds.
     fn derive(&self, _holdings: &Holdings<'_>) -> Derived {
         Derived::default()
+    }
+
+    /// The live settings it knows, as they are now: what [`Source::configured`] takes.
+    fn known_settings(&self) -> Vec<KnownSetting> {
+        self.limits().settings()
     }
 
     /// How the names of settings begin that may also be given without the source's name: then they hold for every

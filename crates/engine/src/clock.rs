@@ -84,6 +84,15 @@ impl Clock {
         }
     }
 
+    /// How many times as fast as life it runs; `None` where it stands still and jumps.
+    pub fn speed(&self) -> Option<f64> {
+        match &self.0 {
+            Kind::System { .. } => Some(1.0),
+            Kind::Scaled { speed, .. } => Some(*speed),
+            Kind::Virtual(_) => None,
+        }
+    }
+
     /// Whether time stands still while there is work.
     pub fn is_virtual(&self) -> bool {
         matches!(self.0, Kind::Virtual(_))

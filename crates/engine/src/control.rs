@@ -15,6 +15,7 @@ use crate::clock::Clock;
 use crate::dispatch::Message;
 use crate::engine::EngineError;
 use crate::lane::Lane;
+use crate::live::PollWatch;
 use crate::replan;
 use crate::settings::{Scope, is_open, settings_of, with_possible};
 use crate::shared::Shared;
@@ -129,6 +130,11 @@ impl Control {
     /// Published values, as they change. Whoever reads too slowly loses the oldest and is told so.
     pub fn published(&self) -> broadcast::Receiver<KvRow> {
         self.shared.published.subscribe()
+    }
+
+    /// Looks on: what each poll of this process comes to from now on, the newest of each target.
+    pub fn watch_polls(&self) -> PollWatch {
+        self.shared.live.watch()
     }
 
     /// Engine time.

@@ -221,6 +221,7 @@ impl Dispatcher {
                 self.give_back(surplus).await;
             }
             Message::Changed(targets) => {
+                self.shared.live.replanned();
                 let mut dropped = Vec::new();
                 for target in targets {
                     // One that is in flight learns of its new plan when it commits.

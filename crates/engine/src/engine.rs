@@ -185,6 +185,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         looks: Default::default(),
         polled: watch::channel(0).0,
         published: broadcast::channel(MAX_PUBLISHED).0,
+        live: Default::default(),
         held: AtomicUsize::new(0),
         commits,
     });

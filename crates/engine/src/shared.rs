@@ -14,6 +14,7 @@ use crate::committer::{CommitTimes, Committer};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
+use crate::live::LivePolls;
 use crate::stats::Stats;
 
 /// The engine's common ground. Immutable but for what has its own lock.
@@ -51,6 +52,8 @@ pub(crate) struct Shared {
     pub(crate) polled: watch::Sender<u64>,
     /// Published values, as they change. Whoever is too slow for it is told so and reads them all.
     pub(crate) published: broadcast::Sender<KvRow>,
+    /// Polls, for whoever looks on.
+    pub(crate) live: LivePolls,
     /// Targets held in the timer.
     pub(crate) held: AtomicUsize,
     /// How long commits took.
@@ -66,6 +69,7 @@ impl Shared {
         self.polled.send_modify(|polled| *polled += 1);
         self.told(&done.events);
         if !done.touched.is_empty() {
+            self.live.replanned();
             self.look.notify_one();
         }
     }

@@ -16,6 +16,7 @@ use crate::ask::{Asked, Path, When};
 use crate::problem::Problem;
 use crate::reply::Reply;
 use crate::schema::Instant;
+use crate::targets::Stretch;
 
 pub(crate) use account::{Adherence, Watched, account};
 
@@ -74,6 +75,23 @@ pub(crate) async fn of_target(
     runs.extend(row.state.run);
     let targets = BTreeMap::from([(key, Watched { runs, live: true })]);
     Ok(Reply(account(&name, targets, window, source.limits().refresh, false)))
+}
+
+/// Finished runs of a target that are looked at for one answer, the newest.
+const TARGET_RUNS_MAX: usize = 5_000;
+
+/// The stretches of regular polling of a target in a window, the oldest first, the one that goes on included.
+pub(crate) async fn runs(
+    State(app): State<App>,
+    Path((name, key)): Path<(String, String)>,
+    Asked(query): Asked<WindowQuery>,
+) -> Result<Reply<Vec<Stretch>>, Problem> {
+    let row = crate::targets::find(&app, &name, &key).await?;
+    let (from, to) = query.window(app.now())?;
+    let mut runs = app.store.runs(row.id, from, to).await?;
+    runs.extend(row.state.run.filter(|run| run.to >= from && run.from <= to));
+    let surplus = runs.len().saturating_sub(TARGET_RUNS_MAX);
+    Ok(Reply(runs.iter().skip(surplus).map(Stretch::from).collect()))
 }
 
 /// The runs of all targets of a source that touch the window, those that are gone included; and whether that is not

@@ -26,6 +26,8 @@ pub(crate) struct Parts {
     pub(crate) description: Arc<Json>,
     /// What is stored, counted now and then.
     pub(crate) counts: Counts,
+    /// Lists of venues are read, changed and set by one at a time.
+    pub(crate) wishes: Mutex<()>,
 }
 
 /// How often what is stored is counted: in a large database it takes a while.

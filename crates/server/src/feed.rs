@@ -2,7 +2,8 @@
 //!
 //! ```text
 //! engine ─ newest ─► feed ─ reads the log ─► ring ─► stream ─► client
-//!        └ kv ────►                             └──► stream ─► client
+//!        ├ kv ────►                             └──► stream ─► client
+//!        └ polls ─► (only while somebody looks on)
 //! ```
 //! The engine never waits: it only raises a number. Nor does the feed: it writes to a ring, and a client that does not
 //! read for so long that the ring comes round is dropped; it comes back with its cursor. Heartbeats go through the
@@ -20,6 +21,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
+use crate::onlook::{self, FLUSH_EVERY, Flush, Onlookers, PULSE_EVERY};
 use crate::stream::frame;
 
 /// Events read from the log at once.
@@ -38,6 +40,10 @@ pub(crate) enum Item {
     Kv(Arc<KvRow>, Bytes),
     /// Everything up to this number has gone by.
     Heartbeat(u64, Bytes),
+    /// Polls, for those who look on.
+    Polls(Arc<Flush>),
+    /// The pulse of the sources, for the same.
+    Pulse(Bytes),
 }
 
 /// The feed and its streams.
@@ -46,6 +52,7 @@ pub(crate) struct Feed {
     streams: Arc<AtomicUsize>,
     streams_max: usize,
     dropped: Arc<AtomicU64>,
+    onlookers: Onlookers,
 }
 
 /// A place among the streams; free again when dropped.
@@ -64,6 +71,7 @@ impl Feed {
             streams: Arc::default(),
             streams_max,
             dropped: Arc::default(),
+            onlookers: Onlookers::default(),
         }
     }
 
@@ -77,6 +85,11 @@ impl Feed {
     /// Everything from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Item> {
         self.ring.subscribe()
+    }
+
+    /// Those who look on.
+    pub(crate) fn onlookers(&self) -> &Onlookers {
+        &self.onlookers
     }
 
     /// Streams at the moment.
@@ -103,10 +116,8 @@ impl Feed {
     ) {
         let mut newest = control.newest();
         let mut published = control.published();
-        let mut beats = tokio::time::interval(heartbeat);
-        beats.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
-        let mut looks = tokio::time::interval(LOOK_EVERY);
-        looks.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+        let [mut beats, mut looks, mut flushes, mut pulses] =
+            [heartbeat, LOOK_EVERY, FLUSH_EVERY, PULSE_EVERY].map(every);
         let mut head = loop {
             match store.log_ends().await {
                 Ok(ends) => break ends.newest,
@@ -130,6 +141,12 @@ impl Feed {
                     Err(RecvError::Lagged(_)) => self.publish_all(&*store).await,
                     Err(RecvError::Closed) => return,
                 },
+                _ = flushes.tick() => if let Some(flush) = self.onlookers.flush() {
+                    let _ = self.ring.send(Item::Polls(Arc::new(flush)));
+                },
+                _ = pulses.tick(), if self.onlookers.any() => {
+                    let _ = self.ring.send(Item::Pulse(onlook::pulse(&control, self.streams())));
+                }
                 _ = beats.tick() => {
                     // Nobody listening is no failure, here and below.
                     let _ = self.ring.send(Item::Heartbeat(head, frame::heartbeat(head)));
@@ -182,4 +199,11 @@ impl Feed {
             Err(error) => tracing::warn!(%error, "published values cannot be read"),
         }
     }
+}
+
+/// What was not done in time is done once.
+fn every(period: Duration) -> tokio::time::Interval {
+    let mut interval = tokio::time::interval(period);
+    interval.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    interval
 }

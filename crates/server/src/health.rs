@@ -56,6 +56,8 @@ pub(crate) struct Health {
     /// What time it is for the engine; it runs faster than life in a demonstration.
     #[schemars(with = "Instant")]
     now: Time,
+    /// How many times as fast as life its time runs; null where it stands still and jumps.
+    speed: Option<f64>,
     /// When the engine started.
     #[schemars(with = "Instant")]
     started: Time,
@@ -102,6 +104,7 @@ pub(crate) async fn health(State(app): State<App>) -> Result<Reply<Health>, Prob
     Ok(Reply(Health {
         version: env!("CARGO_PKG_VERSION").to_owned(),
         now: app.now(),
+        speed: app.control.clock().speed(),
         started: app.control.started(),
         ready: waiting_for.is_none(),
         waiting_for,

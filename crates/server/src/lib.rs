@@ -20,6 +20,7 @@ mod health;
 mod history;
 mod kv;
 mod metrics;
+mod onlook;
 mod openapi;
 mod patience;
 mod polls;

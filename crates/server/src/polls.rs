@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stakeout_core::{Span, Time};
 use stakeout_engine::{FailedPoll, PassReport};
-use stakeout_store::PollLog;
+use stakeout_store::{ListedPoll, PollLog};
 
 use crate::app::App;
 use crate::ask::{Asked, Path, page_size};
@@ -88,12 +88,17 @@ impl Poll {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PollQuery {
+    /// Only of this source.
+    source: Option<String>,
     /// Those before this place, from `next` of an earlier page.
     before: Option<u64>,
     /// At most so many.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
 }
+
+/// Polls of any source that are looked at for a page of one.
+const LOOKED_AT_MAX: usize = 10_000;
 
 /// Lists notable polls of all targets, the newest first.
 pub(crate) async fn list(
@@ -102,11 +107,33 @@ pub(crate) async fn list(
     Asked(query): Asked<PollQuery>,
 ) -> Result<Page<Poll>, Problem> {
     let limit = page_size(query.limit)?;
-    let found = app.store.newest_polls(query.before, limit).await?;
-    let whole = found.len() == limit as usize;
-    let cursor = found.last().filter(|_| whole).map(|listed| listed.row.to_string());
-    let polls = found.into_iter().map(|listed| Poll::new(listed.source, listed.target, listed.poll));
-    Ok(Page::new(polls.collect(), &uri, "before", cursor))
+    if let Some(source) = &query.source {
+        crate::sources::find(&app, source)?;
+    }
+    let wanted = |listed: &ListedPoll| query.source.is_none() || listed.source == query.source;
+    let (mut before, mut items, mut looked) = (query.before, Vec::new(), 0);
+    let cursor = loop {
+        let page = app.store.newest_polls(before, limit).await?;
+        looked += page.len();
+        let last = page.len() < limit as usize;
+        for listed in page {
+            before = Some(listed.row);
+            if wanted(&listed) {
+                items.push(Poll::new(listed.source, listed.target, listed.poll));
+            }
+            if items.len() == limit as usize {
+                break;
+            }
+        }
+        match (items.len() == limit as usize, last) {
+            (true, _) => break before,
+            (false, true) => break None,
+            // A page may have fewer than asked for: the next one goes on where this one stopped looking.
+            (false, false) if looked >= LOOKED_AT_MAX => break before,
+            (false, false) => {}
+        }
+    };
+    Ok(Page::new(items, &uri, "before", cursor.map(|row| row.to_string())))
 }
 
 /// How many polls.

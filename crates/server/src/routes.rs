@@ -8,6 +8,7 @@ use crate::access::{self, Scope, SessionView};
 use crate::problem::Sort;
 use crate::reply::Page;
 use crate::route::Route;
+use crate::tables::venues;
 use crate::{
     adherence, events, fpv, health, history, kv, metrics, openapi, polls, racing, records, settings, sources,
     stream, tables, targets, why,
@@ -105,6 +106,13 @@ fn watched() -> Vec<Route> {
             .query::<polls::Limit>()
             .answers::<Vec<polls::Poll>>("The polls")
             .or(&[Sort::NotFound]),
+        Route::get("/v1/targets/{source}/{key}/runs", adherence::runs)
+            .about("polls", "The stretches of regular polling of a target, the oldest first")
+            .part("source", SOURCE)
+            .part("key", KEY)
+            .query::<adherence::WindowQuery>()
+            .answers::<Vec<targets::Stretch>>("Those that touch the window")
+            .or(&[Sort::NotFound]),
         Route::get("/v1/records/{source}", records::list)
             .about("records", "Lists the records of a source")
             .part("source", SOURCE)
@@ -142,7 +150,8 @@ fn watched() -> Vec<Route> {
         Route::get("/v1/polls", polls::list)
             .about("polls", "Lists notable polls of all targets, the newest first")
             .query::<polls::PollQuery>()
-            .answers::<Page<polls::Poll>>("A page of polls"),
+            .answers::<Page<polls::Poll>>("A page of polls")
+            .or(&[Sort::NotFound]),
     ]
 }
 
@@ -156,7 +165,10 @@ fn told() -> Vec<Route> {
         Route::get("/v1/events/stream", stream::stream)
             .about("events", "Events and published values as they happen (Server-Sent Events)")
             .query::<stream::StreamQuery>()
-            .answers_text("text/event-stream", "Messages `event`, `kv`, `heartbeat` and `resync`")
+            .answers_text(
+                "text/event-stream",
+                "Messages `event`, `kv`, `heartbeat`, `resync`; with `polls` also `poll`, `targets`, `pulse`",
+            )
             .or(&[Sort::Unavailable]),
         Route::get("/v1/events/{seq}", events::one)
             .about("events", "One event")
@@ -208,6 +220,9 @@ fn changed() -> Vec<Route> {
         Route::get("/v1/settings", settings::list)
             .about("settings", "Lists live settings")
             .answers::<BTreeMap<String, Json>>("By name"),
+        Route::get("/v1/settings/known", settings::known)
+            .about("settings", "Lists everything that can be set, with its present value")
+            .answers::<Vec<settings::Known>>("By source"),
         Route::get("/v1/settings/{key}", settings::one)
             .about("settings", "One live setting")
             .part("key", "source.NAME.SETTING")
@@ -296,6 +311,12 @@ fn of_tables() -> Vec<Route> {
     let about = |route: Route, summary: &'static str| {
         route.about("tables", summary).part("source", SOURCE).or(&[Sort::NotFound])
     };
+    let venue = |route: Route, summary: &'static str| about(route, summary).part("venue", "The venue's id.");
+    let wish = |route: Route, summary: &'static str| {
+        venue(route.scope(Scope::Operate), summary)
+            .answers::<venues::Wishes>("Whom to follow and whom to leave out, as it is now")
+            .or(&[Sort::Refused, Sort::Unavailable])
+    };
     vec![
         about(Route::get("/v1/tables/{source}/just-opened", tables::just_opened), "Tables that just opened")
             .query::<tables::TableQuery>()
@@ -310,5 +331,23 @@ fn of_tables() -> Vec<Route> {
         .answers::<Vec<tables::Bucket>>("By id"),
         about(Route::get("/v1/tables/{source}/venues", tables::venues), "Lists venues")
             .answers::<Vec<records::Record>>("At most a thousand"),
+        venue(
+            Route::get("/v1/tables/{source}/venues/{venue}", venues::one),
+            "What opened at a venue, and when",
+        )
+        .answers::<venues::VenueView>("The venue with its tables and drops"),
+        wish(Route::put("/v1/tables/{source}/venues/{venue}/follow", venues::follow), "Follows a venue"),
+        wish(
+            Route::delete("/v1/tables/{source}/venues/{venue}/follow", venues::unfollow),
+            "Follows it no longer",
+        ),
+        wish(
+            Route::put("/v1/tables/{source}/venues/{venue}/exclude", venues::exclude),
+            "Tells nothing of a venue any more",
+        ),
+        wish(
+            Route::delete("/v1/tables/{source}/venues/{venue}/exclude", venues::include),
+            "Tells of a venue again",
+        ),
     ]
 }

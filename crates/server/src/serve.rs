@@ -132,6 +132,7 @@ impl Server {
             store: Arc::clone(&store),
             control: control.clone(),
             counts: Counts::default(),
+            wishes: Default::default(),
         });
         let router = router(&app, routes);
         let patience = Patience { limit: config.write_wait, let_go: Arc::clone(app.feed.dropped()) };

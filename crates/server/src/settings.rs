@@ -35,6 +35,41 @@ pub(crate) struct Setting {
     changed: bool,
 }
 
+/// Something that can be set.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Known {
+    /// `source.NAME.SETTING`
+    key: String,
+    /// What it is now; null where the configuration file says it in more than one value.
+    value: Option<Json>,
+    /// The unit of a number, or nothing.
+    unit: String,
+    /// What it does.
+    about: String,
+    /// Whether it was set here, over the configuration file.
+    set: bool,
+}
+
+/// Everything that can be set.
+pub(crate) async fn known(State(app): State<App>) -> Result<Reply<Vec<Known>>, Problem> {
+    let set: BTreeMap<String, Json> = app.store.settings().await?.into_iter().collect();
+    let mut known = Vec::new();
+    for source in app.control.sources() {
+        known.extend(source.known_settings().into_iter().map(|setting| {
+            let key = format!("source.{}.{}", source.name(), setting.name);
+            let stored = set.get(&key).cloned();
+            Known {
+                set: stored.is_some(),
+                value: setting.value.or(stored),
+                unit: setting.unit.to_owned(),
+                about: setting.about.to_owned(),
+                key,
+            }
+        }));
+    }
+    Ok(Reply(known))
+}
+
 /// All live settings.
 pub(crate) async fn list(State(app): State<App>) -> Result<Reply<BTreeMap<String, Json>>, Problem> {
     Ok(Reply(app.store.settings().await?.into_iter().collect()))

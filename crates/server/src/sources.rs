@@ -1,11 +1,12 @@
 //! `/v1/sources`: the upstreams, what is kept of them and how they are doing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Serialize;
-use stakeout_core::{FieldType, Time};
+use stakeout_core::{FieldType, Span, Time};
 use stakeout_engine::{SourceVitals, Vitals};
 
 use crate::app::App;
@@ -71,6 +72,8 @@ pub(crate) struct Limits {
     concurrency: u32,
     min_gap_ms: f64,
     timeout_ms: f64,
+    /// The most that is added to a due time.
+    jitter_ms: f64,
     /// How long the upstream takes to show its own changes.
     refresh_ms: f64,
 }
@@ -88,6 +91,8 @@ pub(crate) struct Pulse {
     missed: u64,
     /// Events told.
     events: u64,
+    /// Requests made.
+    requests: u64,
     /// Polls that are due and wait for their turn.
     ready: u64,
     /// Polls that are being answered.
@@ -99,6 +104,18 @@ pub(crate) struct Pulse {
     slow_until: Option<Time>,
     /// 99 of 100 polls were sent no later than this; null when beyond a minute or before the first.
     lateness_ms_p99: Option<f64>,
+    /// Polls by how late they were sent.
+    lateness: Vec<LatenessBucket>,
+    /// Failed polls by the failure's class.
+    failures: BTreeMap<String, u64>,
+}
+
+/// Polls that were sent so late.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct LatenessBucket {
+    /// No later than this, and later than the bucket before; null beyond the last.
+    le_ms: Option<f64>,
+    polls: u64,
 }
 
 fn type_name(ty: FieldType) -> &'static str {
@@ -132,20 +149,27 @@ impl Kind {
 }
 
 impl Pulse {
-    fn new(vitals: Option<&SourceVitals>) -> Pulse {
+    pub(crate) fn new(vitals: Option<&SourceVitals>) -> Pulse {
         let totals = vitals.map(|vitals| vitals.totals.clone()).unwrap_or_default();
         let lane = vitals.map(|vitals| vitals.lane);
+        let bucket = |(bound, polls): (Option<Span>, u32)| LatenessBucket {
+            le_ms: bound.map(ms),
+            polls: u64::from(polls),
+        };
         Pulse {
             polls: totals.polls.values().sum(),
             failed: totals.polls.get("failed").copied().unwrap_or_default(),
             late: totals.late,
             missed: totals.missed,
             events: totals.events,
+            requests: totals.requests,
             ready: lane.map_or(0, |lane| lane.ready),
             in_flight: lane.map_or(0, |lane| lane.in_flight),
             slowdown: lane.map_or(1.0, |lane| lane.slowdown),
             slow_until: lane.and_then(|lane| lane.slow_until),
             lateness_ms_p99: quantile_ms(&totals.lateness, 0.99),
+            lateness: totals.lateness.buckets().map(bucket).collect(),
+            failures: totals.failures.iter().map(|(class, polls)| ((*class).to_owned(), *polls)).collect(),
         }
     }
 }
@@ -168,6 +192,7 @@ impl Source {
                 concurrency: limits.concurrency,
                 min_gap_ms: ms(limits.min_gap),
                 timeout_ms: ms(limits.timeout),
+                jitter_ms: ms(limits.max_jitter),
                 refresh_ms: ms(limits.refresh),
             },
             budget_per_second: source.budget(),

@@ -25,6 +25,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::ask::{Asked, print};
 use crate::feed::{Item, KV_MAX, Seat};
+use crate::onlook::{self, Onlooker, PollWants};
 use crate::problem::{Problem, Sort};
 
 /// Events read from the log at once.
@@ -46,6 +47,9 @@ pub(crate) struct StreamQuery {
     record: Option<String>,
     /// Which published values: a namespace, `all` or `none`. All, unless there is another filter.
     kv: Option<String>,
+    /// Polls as they are committed, and the pulse of the sources: `all`, a source, `source/key`, or `none`, which is
+    /// what holds unless given. They are in no log and have no `id`.
+    polls: Option<String>,
 }
 
 /// What a client wants to hear.
@@ -53,6 +57,7 @@ pub(crate) struct StreamQuery {
 struct Wants {
     events: EventFilter,
     kv: KvWants,
+    polls: PollWants,
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -79,7 +84,7 @@ impl Wants {
             subject,
             target: None,
         };
-        Ok(Wants { events, kv })
+        Ok(Wants { events, kv, polls: PollWants::parse(query.polls.as_deref())? })
     }
 
     fn event(&self, event: &Event) -> bool {
@@ -148,6 +153,7 @@ struct Client {
     waiting: VecDeque<Bytes>,
     stage: Stage,
     _seat: Seat,
+    _onlooker: Option<Onlooker>,
 }
 
 enum Stage {
@@ -167,6 +173,9 @@ impl Client {
         after: Option<u64>,
         seat: Seat,
     ) -> Result<Client, Problem> {
+        // Before anything is read: what happens from here on is heard of.
+        let looks_on = wants.polls != PollWants::None;
+        let onlooker = looks_on.then(|| app.feed.onlookers().join(&app.control));
         let ends = app.store.log_ends().await?;
         let mut waiting = VecDeque::from([frame::hello()]);
         let cursor = match after {
@@ -179,7 +188,11 @@ impl Client {
             }
             Some(after) => after,
         };
-        let mut client = Client { app, caller, wants, cursor, waiting, stage: Stage::Behind, _seat: seat };
+        if looks_on {
+            waiting.push_back(onlook::pulse(&app.control, app.feed.streams()));
+        }
+        let (stage, _seat, _onlooker) = (Stage::Behind, seat, onlooker);
+        let mut client = Client { app, caller, wants, cursor, waiting, stage, _seat, _onlooker };
         client.greet_with_values().await?;
         if after.is_none() {
             client.waiting.push_back(frame::heartbeat(cursor));
@@ -267,7 +280,9 @@ impl Client {
                     self.waiting.push_back(frame::heartbeat(self.cursor));
                 }
             }
-            Item::Event(..) | Item::Kv(..) => {}
+            Item::Polls(flush) => self.waiting.extend(flush.wanted(&self.wants.polls)),
+            Item::Pulse(bytes) if self.wants.polls != PollWants::None => self.waiting.push_back(bytes),
+            Item::Event(..) | Item::Kv(..) | Item::Pulse(..) => {}
         }
         Some(())
     }

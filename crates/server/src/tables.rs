@@ -1,5 +1,7 @@
 //! `/v1/tables`: tables that just opened and those that are still open, the buckets they were seen in, the venues.
 
+pub(crate) mod venues;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
@@ -21,6 +23,8 @@ use crate::schema::{Instant, Print};
 /// Drops and buckets that are looked at for one answer, the newest.
 const DROPS_MAX: u32 = 5_000;
 const BUCKETS_MAX: u32 = 5_000;
+/// Open slots that are looked at for one answer.
+const SLOTS_MAX: usize = 20_000;
 /// The role of the targets that search.
 const BUCKET: &str = "bucket";
 
@@ -120,6 +124,14 @@ pub(crate) struct Bucket {
     staleness_ms: Option<i64>,
     /// Not scanned for so long that it says nothing about now.
     stale: bool,
+    /// Tables that are open by its last scan, whether they were told of or not; null when there are too many to count.
+    open_slots: Option<u64>,
+    /// The venues that have them.
+    venues_open: Option<u64>,
+    /// Tables that opened within a day, of the newest 5,000 of the source.
+    drops_24h: u64,
+    /// Of all that were told of: still open.
+    drops_open: u64,
 }
 
 impl From<feed::Day> for Day {
@@ -226,20 +238,86 @@ pub(crate) async fn still_open(
     Ok(Reply(days.into_iter().map(Day::from).collect()))
 }
 
+/// What is open in a bucket, and what opened.
+#[derive(Default)]
+struct Count<'a> {
+    open: u64,
+    venues: BTreeSet<&'a str>,
+    drops: u64,
+    drops_open: u64,
+}
+
 /// The searches, and how they are doing.
 pub(crate) async fn buckets(
     State(app): State<App>,
     Path(source): Path<String>,
 ) -> Result<Reply<Vec<Bucket>>, Problem> {
-    crate::sources::of_family(&app, &source, FAMILY)?;
-    let bucket = |health: BucketHealth| Bucket {
-        bucket_id: health.bucket_id,
-        last_scan: health.last_scan,
-        polls: health.polls,
-        staleness_ms: health.staleness_ms,
-        stale: health.stale,
+    let stored = Stored::read(&app, &source).await?;
+    let open = open_slots(&app, &source).await?;
+    let mut counts: BTreeMap<&str, Count<'_>> = BTreeMap::new();
+    let text = |body: &'_ Json, field: &str| body[field].as_str().unwrap_or_default().to_owned();
+    let held: Vec<(String, String)> = open
+        .iter()
+        .flatten()
+        .map(|record| (text(&record.body, "bucket_id"), text(&record.body, "venue_id")))
+        .collect();
+    for (bucket, venue) in &held {
+        let count = counts.entry(bucket).or_default();
+        count.open += 1;
+        count.venues.insert(venue);
+    }
+    let day = app.now() - Span::hours(24);
+    for drop in stored.drops.iter().filter(|drop| feed::opened_at(drop) >= day) {
+        counts.entry(&drop.target).or_default().drops += 1;
+    }
+    let still = stored.with(|holding| feed::still_open(holding, &Filter::default()));
+    let still: Vec<String> = still
+        .into_iter()
+        .flat_map(|day| day.venues.into_iter().flat_map(|venue| venue.slots))
+        .map(|slot| slot.bucket_id)
+        .collect();
+    for bucket in &still {
+        counts.entry(bucket).or_default().drops_open += 1;
+    }
+    let bucket = |health: &BucketHealth| {
+        let count = counts.get(health.bucket_id.as_str());
+        let counted = |n: fn(&Count<'_>) -> u64| count.map_or(0, n);
+        Bucket {
+            bucket_id: health.bucket_id.clone(),
+            last_scan: health.last_scan,
+            polls: health.polls,
+            staleness_ms: health.staleness_ms,
+            stale: health.stale,
+            open_slots: open.as_ref().map(|_| counted(|count| count.open)),
+            venues_open: open.as_ref().map(|_| counted(|count| count.venues.len() as u64)),
+            drops_24h: counted(|count| count.drops),
+            drops_open: counted(|count| count.drops_open),
+        }
     };
-    Ok(Reply(buckets_of(&app, &source).await?.into_values().map(bucket).collect()))
+    Ok(Reply(stored.buckets.values().map(bucket).collect()))
+}
+
+/// All open slots of a source; `None` when there are more than can be looked at for one answer.
+async fn open_slots(app: &App, source: &str) -> Result<Option<Vec<StoredRecord>>, Problem> {
+    let mut filter = RecordFilter {
+        source: source.to_owned(),
+        kind: Some(format!("{FAMILY}_slots")),
+        limit: PAGE_MAX,
+        ..RecordFilter::default()
+    };
+    let mut found = Vec::new();
+    loop {
+        let page = app.store.list_records(&filter).await?;
+        filter.after = page.last().map(|listed| listed.row);
+        let last = page.len() < PAGE_MAX as usize;
+        found.extend(page.into_iter().map(|listed| listed.record));
+        if last {
+            return Ok(Some(found));
+        }
+        if found.len() >= SLOTS_MAX {
+            return Ok(None);
+        }
+    }
 }
 
 /// The venues, at most a thousand.

@@ -1,5 +1,7 @@
 //! `/v1/targets`: what is polled, when and why; and the few things one may do to it.
 
+use std::collections::VecDeque;
+
 use axum::extract::{OriginalUri, State};
 use http::StatusCode;
 use schemars::JsonSchema;
@@ -179,10 +181,11 @@ pub(crate) struct TargetQuery {
     enabled: Option<bool>,
     /// Only those whose last poll failed, or did not.
     failing: Option<bool>,
-    /// In which order; by due time or key only within one source.
+    /// In which order.
     sort: Sort,
-    /// Those after this row, from `next` of an earlier page.
-    after: Option<i64>,
+    /// Those after this place, from `next` of an earlier page: a row, or one of each source.
+    #[schemars(regex(pattern = "^[0-9]{1,18}(,[0-9]{1,18})*$"))]
+    after: Option<String>,
     /// At most so many.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
@@ -195,14 +198,10 @@ pub(crate) async fn list(
     Asked(query): Asked<TargetQuery>,
 ) -> Result<Page<Target>, Problem> {
     let limit = page_size(query.limit)?;
-    let source = match (query.source, query.sort) {
-        (None, Sort::Due | Sort::Key) => Some(only_source(&app)?),
-        (source, _) => source,
-    };
     let filter = TargetFilter {
-        source,
-        key_contains: query.key,
-        role: query.role,
+        source: query.source.clone(),
+        key_contains: query.key.clone(),
+        role: query.role.clone(),
         enabled: query.enabled,
         failing: query.failing,
         order: match query.sort {
@@ -210,30 +209,63 @@ pub(crate) async fn list(
             Sort::Due => TargetOrder::Due,
             Sort::Key => TargetOrder::Key,
         },
-        after: query.after.map(TargetId),
         limit,
         ..TargetFilter::default()
     };
-    let rows = app.store.targets(&filter).await?;
+    // Each source has its own order; those of several are merged.
+    let lists = match (&query.source, query.sort) {
+        (None, Sort::Due | Sort::Key) => {
+            app.control.sources().iter().map(|source| Some(source.name().to_owned())).collect()
+        }
+        (source, _) => vec![source.clone()],
+    };
+    let mut cursors = cursors(query.after.as_deref(), lists.len())?;
+    let mut pages = Vec::new();
+    for (source, after) in lists.into_iter().zip(&cursors) {
+        let filter = TargetFilter { source, after: *after, ..filter.clone() };
+        pages.push(VecDeque::from(app.store.targets(&filter).await?));
+    }
+    let mut rows = Vec::new();
+    while rows.len() < limit as usize
+        && let Some((list, row)) = earliest(&mut pages, query.sort)
+    {
+        cursors[list] = Some(row.id);
+        rows.push(row);
+    }
     let whole = rows.len() == limit as usize;
-    let cursor = rows.last().filter(|_| whole).map(|row| row.id.to_string());
+    let cursor = whole.then(|| {
+        let ids: Vec<String> = cursors.iter().map(|id| id.map_or(0, |TargetId(id)| id).to_string()).collect();
+        ids.join(",")
+    });
     let now = app.now();
-    Ok(Page::new(rows.into_iter().map(|row| Target::new(row, now)).collect(), &uri, "after", cursor))
+    let targets = rows.into_iter().map(|row| Target::new(row, now)).collect();
+    Ok(Page::new(targets, &uri, "after", cursor))
 }
 
-/// Each source has its own order: with several, one must be named.
-fn only_source(app: &App) -> Result<String, Problem> {
-    let sources = app.control.sources();
-    match sources.as_slice() {
-        [only] => Ok(only.name().to_owned()),
-        several => {
-            let names: Vec<&str> = several.iter().map(|source| source.name()).collect();
-            Err(Problem::bad_input(format!(
-                "sort: due times and keys are in order within one source: add source=, one of {}",
-                names.join(", ")
-            )))
+/// Takes what comes first of several lists; each keeps its own order, so that each goes on where it was left.
+fn earliest(pages: &mut [VecDeque<TargetRow>], sort: Sort) -> Option<(usize, TargetRow)> {
+    let heads = pages.iter().enumerate().filter_map(|(list, page)| Some((list, page.front()?)));
+    let (list, _) = heads.min_by(|(_, a), (_, b)| match sort {
+        Sort::Created => a.id.cmp(&b.id),
+        Sort::Due => {
+            let due = |row: &TargetRow| row.schedule.due.filter(|_| row.enabled).unwrap_or(Time(i64::MAX));
+            due(a).cmp(&due(b))
         }
-    }
+        Sort::Key => a.spec.key.cmp(&b.spec.key),
+    })?;
+    Some((list, pages[list].pop_front()?))
+}
+
+/// Where each list goes on: a row, or its beginning.
+fn cursors(after: Option<&str>, lists: usize) -> Result<Vec<Option<TargetId>>, Problem> {
+    let Some(after) = after else { return Ok(vec![None; lists]) };
+    let id = |text: &str| text.parse().ok().map(|id: i64| (id != 0).then_some(TargetId(id)));
+    let found: Option<Vec<Option<TargetId>>> = after.split(',').map(id).collect();
+    found.filter(|found| found.len() == lists).ok_or_else(|| {
+        Problem::bad_input(format!(
+            "after: expected what `next` of an earlier page says ({lists} rows), found {after:?}"
+        ))
+    })
 }
 
 /// The row of a target.

@@ -23,7 +23,8 @@ pub(crate) async fn serve(request: Request) -> Response {
     let name = path.trim_start_matches('/');
     let is_page = !name.rsplit('/').next().unwrap_or_default().contains('.');
     let name = if is_page { "index.html" } else { name };
-    match Files::get(name) {
+    // What is said to whoever works on them is not part of the pages.
+    match Files::get(name).filter(|_| !name.ends_with(".md")) {
         Some(file) => answer(name, &file.data),
         None => Problem::not_found(format!("there is no file {path}")).into_response(),
     }

@@ -10,6 +10,8 @@ use stakeout_store::{
 };
 use tracing::{debug, warn};
 
+use crate::live::LivePoll;
+
 use super::compare::Compared;
 use super::fetch::Fetched;
 use super::judge::Judged;
@@ -323,6 +325,7 @@ fn finished(
         updated: commit.now,
     }));
     job.lane.committed(&commit);
+    job.shared.live.note(commit.target, || LivePoll::new(job.timing.due, &report, &commit, &done));
     speak(job, &report, commit.outcome, &done.schedule.reason);
     if !done.held {
         job.shared.given_back(done.schedule.due);

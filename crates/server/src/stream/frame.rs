@@ -20,7 +20,12 @@ pub(crate) fn event(event: &Event) -> Bytes {
 
 /// A published value; no id, because it is no part of the log.
 pub(crate) fn kv(row: &KvRow) -> Bytes {
-    named("kv", None, row)
+    untold("kv", row)
+}
+
+/// Something that is no part of the log and has no id.
+pub(crate) fn untold<T: serde::Serialize>(name: &str, data: &T) -> Bytes {
+    named(name, None, data)
 }
 
 /// Everything up to this number has gone by, whether the client wanted it or not.

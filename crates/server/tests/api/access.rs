@@ -46,10 +46,11 @@ async fn each_scope_allows_what_the_ones_before_it_do() {
     scene.polled(1).await;
     let body = json!({ "value": 60_000 });
     for (scope, allowed) in [
-        (None, [401, 401, 401]),
-        (Some(Scope::Read), [200, 403, 403]),
-        (Some(Scope::Operate), [200, 200, 403]),
-        (Some(Scope::Admin), [200, 200, 200]),
+        (None, [401, 401, 401, 401]),
+        (Some(Scope::Read), [200, 403, 403, 403]),
+        // Whoever may operate may follow a venue; this source has none.
+        (Some(Scope::Operate), [200, 200, 404, 403]),
+        (Some(Scope::Admin), [200, 200, 404, 200]),
     ] {
         let token = match scope {
             Some(scope) => scene.token(scope).await,
@@ -61,10 +62,12 @@ async fn each_scope_allows_what_the_ones_before_it_do() {
         };
         let read = scene.ask(with_token(scene.http.get(scene.url("/v1/targets")))).await.0;
         let operate = scene.ask(with_token(scene.http.post(scene.url("/v1/poll")))).await.0;
+        let follow = scene.http.put(scene.url("/v1/tables/s/venues/1/follow"));
+        let follow = scene.ask(with_token(follow)).await.0;
         let setting = scene.http.put(scene.url("/v1/settings/source.s.timeout_ms"));
         let setting = setting.header("content-type", "application/json").body(body.to_string());
         let admin = scene.ask(with_token(setting)).await.0;
-        assert_eq!([read, operate, admin], allowed, "{scope:?}");
+        assert_eq!([read, operate, follow, admin], allowed, "{scope:?}");
     }
     for open in ["/livez", "/readyz", "/v1/session", "/"] {
         assert_eq!(scene.get(open).await.0, 200, "{open} is for everybody");

@@ -26,6 +26,12 @@ async fn everything_the_engine_holds_can_be_read() {
     assert_eq!(one["id"], target["id"]);
     let (_, polls) = scene.get("/v1/targets/s/main/polls?limit=5").await;
     assert!(polls.as_array().is_some_and(|polls| !polls.is_empty()));
+    let (_, runs) = scene.get("/v1/targets/s/main/runs").await;
+    assert_eq!(runs[0]["phase"], target["phase"]);
+    assert!(runs[0]["polls"].as_u64() > Some(1), "{runs}");
+    let (_, none) = scene.get("/v1/targets/s/main/runs?to=2020-01-01T00:00:00Z").await;
+    assert_eq!(none, json!([]));
+    assert_eq!(scene.get("/v1/targets/s/x/runs").await.0, 404);
     let (_, all_polls) = scene.get("/v1/polls?limit=1").await;
     assert_eq!(
         (&all_polls["items"][0]["source"], &all_polls["items"][0]["target"]),
@@ -38,6 +44,7 @@ async fn everything_the_engine_holds_can_be_read() {
     assert_eq!(record["body"]["value"], 3);
     let (_, health) = scene.get("/v1/health").await;
     assert_eq!((&health["ready"], &health["store"]["records"]), (&json!(true), &json!(2)));
+    assert_eq!(health["speed"], 1.0);
     let (_, adherence) = scene.get("/v1/adherence/s").await;
     let says = adherence["says"].as_str().expect("a sentence");
     assert!(says.starts_with("nothing that s served can have gone unseen for longer than "), "{says}");
@@ -113,6 +120,43 @@ async fn pages_lead_to_the_next_both_ways() {
     assert_eq!(ways[0], ways[1]);
     let (status, one) = scene.get(&format!("/v1/events/{}", ways[0][4])).await;
     assert_eq!((status, one["seq"].as_u64()), (200, Some(ways[0][4])));
+    scene.stop().await;
+}
+
+#[tokio::test]
+async fn several_sources_are_one_list_in_any_order() {
+    let scene = Scene::several(&["a", "b", "c"]).await;
+    scene.polled(6).await;
+    for sort in ["created", "due", "key"] {
+        let mut next = Some(format!("/v1/targets?sort={sort}&limit=1"));
+        let mut found = Vec::new();
+        while let Some(path) = next {
+            let (status, page) = scene.get(&path).await;
+            assert_eq!(status, 200, "{path}: {page}");
+            let items = page["items"].as_array().expect("items").clone();
+            found.extend(items.iter().map(|target| target["source"].as_str().unwrap_or_default().to_owned()));
+            next = page["next"].as_str().map(str::to_owned);
+        }
+        // Due times move on while one turns the pages: a target may come by once more, but none is left out.
+        found.sort();
+        found.dedup();
+        assert_eq!(found, ["a", "b", "c"], "{sort}");
+    }
+    for path in ["/v1/targets?sort=due&after=1,2", "/v1/targets?sort=key&after=x", "/v1/targets?after=1,2"] {
+        assert_eq!(scene.get(path).await.0, 400, "{path}");
+    }
+    scene.change(2).await;
+    let mut next = Some("/v1/polls?source=b&limit=2".to_owned());
+    let mut polls = 0;
+    while let Some(path) = next {
+        let page = scene.get(&path).await.1;
+        let items = page["items"].as_array().expect("items").clone();
+        assert!(items.iter().all(|poll| poll["source"] == "b"), "{page}");
+        polls += items.len();
+        next = page["next"].as_str().filter(|_| polls < 4).map(str::to_owned);
+    }
+    assert!(polls >= 2, "its baseline, and its changes");
+    assert_eq!(scene.get("/v1/polls?source=none").await.0, 404);
     scene.stop().await;
 }
 
@@ -221,6 +265,16 @@ async fn targets_and_settings_are_changed() {
     assert_eq!(scene.get("/v1/settings").await.1, json!({}));
     assert_eq!(put(json!({ "value": 3_600_000 })).await.1["changed"], true);
     assert_eq!(scene.get("/v1/settings/source.s.every_ms").await.1["value"], 3_600_000);
+    let known = scene.get("/v1/settings/known").await.1;
+    let find =
+        |key: &str| known.as_array().expect("a list").iter().find(|known| known["key"] == key).cloned();
+    let every = find("source.s.every_ms").expect("it is known");
+    assert_eq!((&every["value"], &every["set"]), (&json!(3_600_000), &json!(true)));
+    let timeout = find("source.s.timeout_ms").expect("it is known");
+    assert_eq!(
+        (&timeout["value"], &timeout["unit"], &timeout["set"]),
+        (&json!(5_000), &json!("ms"), &json!(false))
+    );
     let gone = scene.ask(scene.http.delete(scene.url("/v1/settings/source.s.every_ms"))).await;
     assert_eq!((gone.0, scene.get("/v1/settings").await.1), (204, json!({})));
     scene.stop().await;

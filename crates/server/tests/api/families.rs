@@ -187,10 +187,20 @@ async fn tables_that_open_are_shown_until_they_close() {
         .until("/v1/tables/nyc/buckets", |buckets| some(buckets) && buckets[0]["last_scan"].is_string())
         .await;
     assert!(buckets[0]["polls"].as_u64() > Some(0), "{buckets}");
+    day.until("/v1/tables/nyc/buckets", |buckets| {
+        let counted = |bucket: &Json| {
+            bucket["open_slots"].as_u64() > Some(0)
+                && bucket["venues_open"].as_u64() > Some(0)
+                && bucket["venues_open"].as_u64() <= bucket["open_slots"].as_u64()
+        };
+        buckets.as_array().is_some_and(|buckets| buckets.iter().any(counted))
+    })
+    .await;
     day.until("/v1/tables/nyc/venues", some).await;
     let opened = day.until("/v1/tables/nyc/just-opened", some).await;
     let venue = opened[0]["venues"][0]["venue_id"].as_str().expect("a venue").to_owned();
     assert!(opened[0]["venues"][0]["slots"][0]["opened_at"].is_string());
+    a_venue_has_a_past_and_can_be_followed(&day, &venue).await;
     let without = day.get(&format!("/v1/tables/nyc/still-open?exclude={venue}")).await.1;
     assert!(!without.to_string().contains(&format!("\"venue_id\":\"{venue}\"")), "{without}");
     let only = day.get(&format!("/v1/tables/nyc/still-open?follow={venue}")).await.1;
@@ -199,4 +209,39 @@ async fn tables_that_open_are_shown_until_they_close() {
     }
     assert_eq!(day.get("/v1/tables/nyc/just-opened?minutes=0").await.0, 400);
     day.stop().await;
+}
+
+async fn a_venue_has_a_past_and_can_be_followed(day: &Day, venue: &str) {
+    let path = format!("/v1/tables/nyc/venues/{venue}");
+    let view = day.until(&path, |view| some(&view["drops"])).await;
+    assert_eq!((&view["venue"]["body"]["venue_id"], &view["followed"]), (&json!(venue), &json!(false)));
+    let drop = &view["drops"][0];
+    let slots = view["slots"].as_array().expect("slots");
+    assert!(slots.iter().any(|slot| slot["slot_id"] == drop["slot_id"]), "{view}");
+    assert_eq!(drop["open"].as_bool(), Some(drop["closed_at"].is_null()), "{drop}");
+    // A table that is gone was there from when to when.
+    let closed = |view: &Json| {
+        view["drops"].as_array().and_then(|drops| drops.iter().find(|drop| drop["open"] == false)).cloned()
+    };
+    let view = day.until(&path, |view| closed(view).is_some()).await;
+    let drop = closed(&view).expect("one is closed");
+    assert!(drop["closed_at"].as_str() > drop["opened_at"].as_str() || drop["closed_at"].is_null(), "{drop}");
+
+    let wish = async |method: reqwest::Method, what: &str| {
+        let answer =
+            day.http.request(method, format!("{}{path}/{what}", day.base)).send().await.expect("an answer");
+        assert_eq!(answer.status(), 200, "{what}");
+        serde_json::from_slice::<Json>(&answer.bytes().await.expect("a body")).expect("JSON")
+    };
+    assert_eq!(wish(reqwest::Method::PUT, "follow").await, json!({ "follow": [venue], "exclude": [] }));
+    assert_eq!(wish(reqwest::Method::PUT, "follow").await["follow"], json!([venue]), "twice is once");
+    assert_eq!(day.get(&path).await.1["followed"], true);
+    assert_eq!(day.get("/v1/settings").await.1["source.nyc.follow"], json!([venue]));
+    assert_eq!(wish(reqwest::Method::DELETE, "follow").await["follow"], json!([]));
+    assert_eq!(wish(reqwest::Method::PUT, "exclude").await["exclude"], json!([venue]));
+    assert_eq!(day.get(&path).await.1["excluded"], true);
+    assert_eq!(wish(reqwest::Method::DELETE, "exclude").await["exclude"], json!([]));
+    assert_eq!(day.get("/v1/tables/nyc/venues/none").await.0, 404);
+    let nobody = day.http.put(format!("{}/v1/tables/nyc/venues/none/follow", day.base)).send().await;
+    assert_eq!(nobody.expect("an answer").status(), 404);
 }

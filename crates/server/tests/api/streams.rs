@@ -134,6 +134,37 @@ async fn a_filtered_stream_hears_its_own_and_its_place_moves_on() {
 }
 
 #[tokio::test]
+async fn whoever_looks_on_hears_of_every_target_and_its_place_in_the_log_stays() {
+    let scene = Scene::start().await;
+    scene.polled(2).await;
+    let mut of_all = Listener::open(&scene, "?polls=all", None).await;
+    let mut of_target = Listener::open(&scene, "?polls=s/main&type=none.", None).await;
+    let mut of_other = Listener::open(&scene, "?polls=other", None).await;
+    let pulse = of_all.next_named("pulse").await;
+    assert_eq!((pulse.id, &pulse.data["sources"][0]["name"]), (None, &json!("s")));
+    let mut before = 0;
+    for _ in 0..3 {
+        let poll = of_all.next_named("poll").await;
+        assert_eq!((poll.id, &poll.data["target"]), (None, &json!("main")));
+        let poll_no = poll.data["poll_no"].as_u64().expect("a number");
+        assert!(poll_no > before, "each is newer than the last");
+        before = poll_no;
+        assert_eq!(poll.data["interval_ms"], 20);
+        assert!(poll.data["next_due"].as_str() > poll.data["due"].as_str(), "{:?}", poll.data);
+        assert_eq!(poll.data["run"]["phase"], poll.data["phase"]);
+    }
+    scene.change(1).await;
+    let mut changes = 0;
+    while changes == 0 {
+        changes = of_target.next_named("poll").await.data["changes"].as_u64().expect("a number");
+    }
+    assert_eq!(changes, 2, "a change is told of even if a later poll is the newest");
+    scene.control.poll_now("s", "main").await.expect("known");
+    assert_eq!(of_other.next_named("targets").await.id, None);
+    scene.stop().await;
+}
+
+#[tokio::test]
 async fn a_slow_client_is_dropped_and_nobody_waits_for_it() {
     // Large events and a short ring: the sockets' own buffers are soon full.
     let scene = Scene::padded(json!({ "every": "10ms" }), 500_000, |server| {
@@ -194,7 +225,7 @@ async fn there_are_only_so_many_streams() {
 #[tokio::test]
 async fn nonsense_is_refused_before_a_stream_begins() {
     let scene = Scene::start().await;
-    for query in ["?after=x", "?record=abc", "?unknown=1"] {
+    for query in ["?after=x", "?record=abc", "?unknown=1", "?polls="] {
         assert_eq!(scene.get(&format!("/v1/events/stream{query}")).await.0, 400, "{query}");
     }
     let request = scene.http.get(scene.url("/v1/events/stream")).header("last-event-id", "abc");

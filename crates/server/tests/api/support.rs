@@ -30,7 +30,7 @@ pub(crate) struct Scene {
     _directory: tempfile::TempDir,
 }
 
-fn source(url: &str, more: Json) -> Arc<dyn Source> {
+fn source(name: &str, url: &str, more: &Json) -> Arc<dyn Source> {
     let mut config = json!({
         "url": url, "every": "20ms", "records": "items", "key": "id", "fields": ["value", "pad"], "history": ["value"],
         "limits": { "requests_per_second": 10000, "burst": 1000, "concurrency": 64, "timeout": "5s", "jitter": "0ms" },
@@ -39,7 +39,7 @@ fn source(url: &str, more: Json) -> Arc<dyn Source> {
         config[key] = value.clone();
     }
     let config = serde_json::from_value(config).expect("a valid configuration");
-    Arc::new(JsonSource::new("s", &config, vec![]).expect("a valid source"))
+    Arc::new(JsonSource::new(name, &config, vec![]).expect("a valid source"))
 }
 
 impl Scene {
@@ -54,6 +54,15 @@ impl Scene {
 
     /// The same, each record with so many bytes that mean nothing.
     pub(crate) async fn padded(more: Json, pad: usize, adjust: impl FnOnce(&mut ServerConfig)) -> Scene {
+        Scene::of(&["s"], more, pad, adjust).await
+    }
+
+    /// Several sources of one upstream.
+    pub(crate) async fn several(names: &[&str]) -> Scene {
+        Scene::of(names, json!({}), 0, |_| {}).await
+    }
+
+    async fn of(names: &[&str], more: Json, pad: usize, adjust: impl FnOnce(&mut ServerConfig)) -> Scene {
         let value = Arc::new(AtomicI64::new(1));
         let shown = Arc::clone(&value);
         let upstream = Loopback::start(move |_| {
@@ -65,7 +74,7 @@ impl Scene {
         let path = directory.path().join("scene.db");
         // On disk, as in earnest: then reads go beside the writer.
         let store = Arc::new(SqliteStore::open(path, OpenOptions::default()).expect("store"));
-        let sources = vec![source(&upstream.url("/x"), more)];
+        let sources = names.iter().map(|name| source(name, &upstream.url("/x"), &more)).collect();
         let fetch = Arc::new(HttpFetch::new().expect("client"));
         let config = EngineConfig::new(store.clone(), sources, fetch);
         let mut server = ServerConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));

@@ -32,8 +32,8 @@ use serde_json::Value as Json;
 use stakeout_core::derive::{Derived, Derives, Holdings};
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Kind, Limits, Looks, Observation, Plan, PollContext, Request,
-    Rule, SettingRefused, Source, Span, TargetSpec, Time, Value,
+    Exchange, Facts, Failure, FailureClass, Kind, KnownSetting, Limits, Looks, Observation, Plan,
+    PollContext, Request, Rule, SettingRefused, Source, Span, TargetSpec, Time, Value,
 };
 
 pub use config::{FpvConfig, SchedulerConfig};
@@ -163,6 +163,12 @@ impl Source for FpvSource {
 
     fn open_settings(&self) -> Option<&str> {
         Some(settings::PREFIX)
+    }
+
+    fn known_settings(&self) -> Vec<KnownSetting> {
+        let mut known = self.settings.known(&self.limits);
+        known.extend(self.limits.settings());
+        known
     }
 
     fn configured(&self, settings: &BTreeMap<String, Json>) -> Result<Arc<dyn Source>, SettingRefused> {

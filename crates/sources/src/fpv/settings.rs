@@ -1,7 +1,7 @@
 //! The settings that can be changed while it runs, by the names they have in `server_settings`.
 
 use serde_json::Value as Json;
-use stakeout_core::{Limits, SettingRefused, Span};
+use stakeout_core::{KnownSetting, Limits, SettingRefused, Span};
 
 /// The part of a name that all of them share.
 pub(super) const PREFIX: &str = "scheduler.";
@@ -56,6 +56,37 @@ impl Settings {
     /// How often the channels are looked at.
     pub fn channels_interval(&self) -> Span {
         self.channels.unwrap_or(self.full_interval)
+    }
+
+    /// All of them, described.
+    pub(super) fn known(&self, limits: &Limits) -> Vec<KnownSetting> {
+        let ms = |name, span: Span, about| KnownSetting::new(name, span.as_ms(), "ms", about);
+        let count = |name, n: u32, about| KnownSetting::new(name, n, "", about);
+        vec![
+            ms("scheduler.raceActiveMs", self.race_active, "How often the current race is looked at"),
+            ms("scheduler.raceIdleMs", self.race_idle, "How often each other race is looked at"),
+            ms("scheduler.resultsMs", self.results, "How often results are looked at"),
+            ms(
+                "scheduler.fullIntervalMs",
+                self.full_interval,
+                "How often event, pilots and rounds are looked at",
+            ),
+            ms("scheduler.channelsMs", self.channels_interval(), "How often channels are looked at"),
+            ms(
+                "scheduler.activeCheckMs",
+                self.active_check,
+                "How often the current race is determined without news",
+            ),
+            ms(
+                "scheduler.workerIntervalMs",
+                self.worker_interval,
+                "Longest time between two looks for due targets",
+            ),
+            count("scheduler.burst", self.burst, "Most targets taken per look"),
+            count("scheduler.concurrency", limits.concurrency, "Polls in flight at once"),
+            ms("scheduler.jitterMs", limits.max_jitter, "Most that is added to a due time"),
+            KnownSetting::new("scheduler.enabled", self.enabled, "", "Whether anything is polled"),
+        ]
     }
 
     /// Applies one setting; `Ok(false)` when the name is none of ours. Two of them are limits.

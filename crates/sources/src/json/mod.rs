@@ -16,8 +16,8 @@ use serde_json::Value as Json;
 use stakeout_core::cadence::Fixed;
 use stakeout_core::compare::DoubtPolicy;
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
-    SettingRefused, Source, Span, TargetSpec, Time,
+    Exchange, Facts, Failure, FailureClass, Kind, KnownSetting, Limits, Observation, Plan, PollContext,
+    Request, Rule, SettingRefused, Source, Span, TargetSpec, Time,
 };
 
 pub use config::{DoubtConfig, EventsConfig, FieldConfig, Fields, Holds, JsonConfig, Key, LimitsConfig};
@@ -162,6 +162,13 @@ impl Source for JsonSource {
     fn plan(&self, _: &TargetSpec, _: &Facts) -> Plan {
         // A lone target answers at once; many keep to their places, so that a start is no burst.
         Plan::Fixed(Fixed { every: self.every, eager: self.ids.len() <= 1, place: None })
+    }
+
+    fn known_settings(&self) -> Vec<KnownSetting> {
+        let mut known =
+            vec![KnownSetting::new("every_ms", self.every.as_ms(), "ms", "How often it is looked at")];
+        known.extend(self.limits.settings());
+        known
     }
 
     fn configured(&self, settings: &BTreeMap<String, Json>) -> Result<Arc<dyn Source>, SettingRefused> {

@@ -10,7 +10,7 @@ use serde::de::{Error, MapAccess, Unexpected, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value as Json, json};
 use stakeout_core::cadence::{CadenceError, Countdown, Phase};
-use stakeout_core::{Limits, SettingRefused, Span};
+use stakeout_core::{KnownSetting, Limits, SettingRefused, Span};
 
 use super::kinds::Thresholds;
 use super::listing::{Filter, country_code};
@@ -319,6 +319,33 @@ fn is_upper(text: &str) -> bool {
 
 fn is_threshold(value: f64) -> bool {
     value > 0.0 && value <= 1_000.0
+}
+
+/// This source's own live settings, described.
+pub(super) fn known_settings(rhythm: &Rhythm, thresholds: &Thresholds) -> Vec<KnownSetting> {
+    let percent = thresholds.odds_moved_percent;
+    let points = thresholds.money_moved_points;
+    vec![
+        KnownSetting {
+            name: "cadence",
+            value: None,
+            unit: "",
+            about: "How often a race is looked at: \"seed\", \"tight\", or a table of phases",
+        },
+        KnownSetting::new(
+            "catalogue_every_ms",
+            rhythm.catalogue_every.as_ms(),
+            "ms",
+            "How often the day's races are listed",
+        ),
+        KnownSetting::new("odds_moved_percent", percent, "%", "A price that moved so far is told"),
+        KnownSetting::new(
+            "money_moved_points",
+            points,
+            "points",
+            "A share of money that moved so far is told",
+        ),
+    ]
 }
 
 /// Applies one of this source's own live settings; `Ok(false)` when the name is none of them.

@@ -26,8 +26,8 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
-    SettingRefused, Source, TargetSpec, Time,
+    Exchange, Facts, Failure, FailureClass, Kind, KnownSetting, Limits, Observation, Plan, PollContext,
+    Request, Rule, SettingRefused, Source, TargetSpec, Time,
 };
 
 pub use config::{CadenceConfig, CadenceTable, Identity, PhaseConfig, RacingConfig, RacingEventsConfig};
@@ -138,6 +138,12 @@ impl Source for RacingSource {
 
     fn plan(&self, target: &TargetSpec, _: &Facts) -> Plan {
         self.rhythm.plan(target)
+    }
+
+    fn known_settings(&self) -> Vec<KnownSetting> {
+        let mut known = config::known_settings(&self.rhythm, &self.thresholds);
+        known.extend(self.limits.settings());
+        known
     }
 
     fn configured(&self, settings: &BTreeMap<String, Json>) -> Result<Arc<dyn Source>, SettingRefused> {

@@ -144,6 +144,11 @@ pub fn still_open(holding: &Holding<'_>, filter: &Filter) -> Vec<Day> {
     by_date(holding, filter, |_| true)
 }
 
+/// When the page that first had a drop was read.
+pub fn opened_at(drop: &Event) -> Time {
+    drop.data["opened_at"].as_str().and_then(Time::parse).unwrap_or(drop.at)
+}
+
 /// A drop whose slot is open.
 struct OpenDrop<'a> {
     event: &'a Event,
@@ -154,8 +159,7 @@ struct OpenDrop<'a> {
 impl<'a> OpenDrop<'a> {
     fn of(event: &'a Event, slots: &'a BTreeMap<Fingerprint, SlotNow<'a>>) -> Option<OpenDrop<'a>> {
         let slot = slots.get(&event.subject).filter(|slot| slot.gone.is_none())?;
-        let opened_at = event.data["opened_at"].as_str().and_then(Time::parse).unwrap_or(event.at);
-        Some(OpenDrop { event, slot, opened_at })
+        Some(OpenDrop { event, slot, opened_at: opened_at(event) })
     }
 
     fn text(&self, field: &str) -> Option<&'a str> {

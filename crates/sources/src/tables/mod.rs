@@ -12,6 +12,7 @@ mod events;
 pub mod feed;
 pub mod forecast;
 mod kinds;
+mod known;
 mod market;
 mod normalize;
 mod plan;
@@ -26,8 +27,8 @@ use serde_json::Value as Json;
 use stakeout_core::compare::DoubtPolicy;
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
-    Coverage, Exchange, Facts, Failure, Kind, Limits, Observation, Plan, PollContext, Request, Rule,
-    SettingRefused, Source, Span, TargetSpec, Time, Warning,
+    Coverage, Exchange, Facts, Failure, Kind, KnownSetting, Limits, Observation, Plan, PollContext, Request,
+    Rule, SettingRefused, Source, Span, TargetSpec, Time, Warning,
 };
 
 pub use config::{MarketConfig, ProviderName, TablesConfig};
@@ -218,6 +219,10 @@ impl Source for TablesSource {
 
     fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {
         self.rhythm.plan(target, facts)
+    }
+
+    fn known_settings(&self) -> Vec<KnownSetting> {
+        self.described_settings()
     }
 
     fn configured(&self, settings: &BTreeMap<String, Json>) -> Result<Arc<dyn Source>, SettingRefused> {

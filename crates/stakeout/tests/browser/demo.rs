@@ -1,4 +1,4 @@
-//! The real binary's demo, which can be stopped and started again at the same place.
+//! The real binary, at work on its demo or on a configuration, which can be stopped and started again at the same place.
 
 use std::io::{BufRead, BufReader};
 use std::net::TcpListener;
@@ -10,18 +10,33 @@ use tempfile::TempDir;
 pub(crate) struct Demo {
     child: Option<Child>,
     port: u16,
-    speed: u32,
+    arguments: Vec<String>,
     /// Its database outlives a stop.
-    data: TempDir,
+    _data: TempDir,
 }
 
 impl Demo {
     /// A demo on a free port, ready to answer.
     pub(crate) fn start(speed: u32) -> Demo {
+        let data = tempfile::tempdir().expect("a directory");
+        let arguments = ["demo", "--speed", &speed.to_string(), "--data", &data.path().display().to_string()];
+        Demo::with(arguments.map(str::to_owned).to_vec(), data)
+    }
+
+    /// The service with a configuration of its own, on a free port.
+    pub(crate) fn of(config: &str) -> Demo {
+        let data = tempfile::tempdir().expect("a directory");
+        let file = data.path().join("stakeout.toml");
+        let url = format!("[store]\nurl = \"sqlite:{}\"\n", data.path().join("stakeout.db").display());
+        std::fs::write(&file, url + config).expect("a configuration");
+        let arguments = ["run", "--config", &file.display().to_string()];
+        Demo::with(arguments.map(str::to_owned).to_vec(), data)
+    }
+
+    fn with(arguments: Vec<String>, data: TempDir) -> Demo {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
-        let data = tempfile::tempdir().expect("a directory");
-        let mut demo = Demo { child: None, port, speed, data };
+        let mut demo = Demo { child: None, port, arguments, _data: data };
         demo.go_on();
         demo
     }
@@ -41,10 +56,8 @@ impl Demo {
     /// Starts it again, at the same port and with the same database.
     pub(crate) fn go_on(&mut self) {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stakeout"))
-            .args(["demo", "--speed", &self.speed.to_string()])
+            .args(&self.arguments)
             .args(["--listen", &format!("127.0.0.1:{}", self.port)])
-            .arg("--data")
-            .arg(self.data.path())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

@@ -117,6 +117,13 @@ impl Browser {
         self.tell(&format!("element/{id}/value"), json!({ "text": keys })).await;
     }
 
+    /// Presses a key, wherever the focus is.
+    pub(crate) async fn press(&self, key: &str) {
+        let strokes = ["keyDown", "keyUp"].map(|stroke| json!({ "type": stroke, "value": key }));
+        self.tell("actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] }))
+            .await;
+    }
+
     async fn element(&self, selector: &str) -> String {
         let found = self.tell("element", json!({ "using": "css selector", "value": selector })).await;
         let id = found.as_object().and_then(|object| object.values().next()).and_then(Json::as_str);

@@ -5,6 +5,8 @@
 
 mod demo;
 mod driver;
+mod live;
+mod measure;
 mod pages;
 mod palette;
 mod scenes;
@@ -27,6 +29,11 @@ struct Stage {
 impl Stage {
     /// Everything that is needed, or `None` when there is no browser.
     async fn new(speed: u32) -> Option<Stage> {
+        Stage::of(|| Demo::start(speed)).await
+    }
+
+    /// The same with something else to look at.
+    async fn of(demo: impl FnOnce() -> Demo) -> Option<Stage> {
         let alone = STAGE.lock().await;
         let Some(found) = driver::find() else {
             let words = "skipped: chromium and chromedriver are needed (Debian: chromium chromium-driver)";
@@ -38,7 +45,7 @@ impl Stage {
                 .expect("written");
             return None;
         };
-        let demo = Demo::start(speed);
+        let demo = demo();
         let browser = Browser::start(&found).await;
         Some(Stage { browser, demo, _alone: alone })
     }

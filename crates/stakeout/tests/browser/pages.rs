@@ -27,8 +27,63 @@ const FAULTS: &str = r#"(() => {
     if (document.querySelector("[style*=url], script:not([src])")) faults.push("inline script");
     if (document.documentElement.scrollWidth > innerWidth + 1) faults.push(`wider than the window: ${document.documentElement.scrollWidth}`);
     if (!document.title.includes("Stakeout")) faults.push("no title");
+    if (!document.documentElement.lang) faults.push("no language");
+    let level = 0;
+    for (const node of document.querySelectorAll("h1, h2, h3, h4")) {
+        if (!shown(node) || node.closest("dialog")) continue;
+        const next = Number(node.tagName[1]);
+        if (next > level + 1) faults.push(`from h${level} to h${next}: ${node.textContent}`);
+        level = next;
+    }
+    for (const node of document.querySelectorAll("[aria-labelledby], [aria-controls], label[for]"))
+        for (const name of ["aria-labelledby", "aria-controls", "for"])
+            if (node.getAttribute(name) && !document.getElementById(node.getAttribute(name))) faults.push(`${name} leads nowhere`);
+    for (const node of document.querySelectorAll("img:not([alt]), [tabindex]:not([tabindex='0']):not([tabindex='-1'])")) faults.push(node.outerHTML.slice(0, 120));
     return faults;
 })()"#;
+
+/// Text that can hardly be read: its contrast as the browser computes its colours, ground by ground.
+const FAINT: &str = r#"(() => {
+    const pen = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+    const rgba = (colour) => {
+        pen.clearRect(0, 0, 1, 1);
+        pen.fillStyle = colour;
+        pen.fillRect(0, 0, 1, 1);
+        const [r, g, b, a] = pen.getImageData(0, 0, 1, 1).data;
+        return [r, g, b, a / 255];
+    };
+    const over = ([r, g, b, a], under) => [r, g, b].map((c, n) => c * a + under[n] * (1 - a));
+    const ground = (node) => {
+        if (!node) return [255, 255, 255];
+        const colour = rgba(getComputedStyle(node).backgroundColor);
+        return colour[3] === 1 ? colour.slice(0, 3) : over(colour, ground(node.parentElement));
+    };
+    const light = (colour) => {
+        const [r, g, b] = colour.map((c) => c / 255).map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4));
+        return 0.2126 * r + 0.7152 * g + 0.0722 * b;
+    };
+    const faint = new Set();
+    const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+    while (walker.nextNode()) {
+        const node = walker.currentNode.parentElement;
+        if (!walker.currentNode.data.trim() || !node.checkVisibility({ visibilityProperty: true }) || node.closest(".unseen, option, noscript, button:disabled, .swatch")) continue;
+        const under = ground(node);
+        const ink = over(rgba(getComputedStyle(node).color), under);
+        const [a, b] = [light(ink), light(under)];
+        const ratio = (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
+        if (ratio < 4.5) faint.add(`${ratio.toFixed(2)}: ${node.tagName} ${node.className} ${walker.currentNode.data.trim().slice(0, 30)}`);
+    }
+    return [...faint];
+})()"#;
+
+/// What has the focus, if that does not show.
+const UNMARKED: &str = r#"(() => {
+    const node = document.activeElement;
+    const { outlineStyle, outlineWidth } = getComputedStyle(node);
+    return node === document.body || (outlineStyle !== "none" && parseFloat(outlineWidth) >= 2) ? [] : [node.outerHTML.slice(0, 100)];
+})()"#;
+/// How many controls are walked over by keyboard on each page.
+const TABS: usize = 14;
 
 /// What a browser has loaded of the dashboard's own files, as served: the modules of all pages come with the first one.
 const LOADED: &str = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
@@ -36,8 +91,18 @@ const LOADED: &str = "[...performance.getEntriesByType('navigation'), ...perform
 const LOADED_MAX: f64 = 150_000.0;
 
 async fn no_faults(stage: &Stage, page: &str) {
-    let faults = stage.browser.value(FAULTS).await;
-    assert_eq!(faults, Json::Array(vec![]), "{page}");
+    for (what, look) in [("a fault", FAULTS), ("too faint", FAINT)] {
+        let faults = stage.browser.value(look).await;
+        assert_eq!(faults, Json::Array(vec![]), "{page}: {what}");
+    }
+}
+
+async fn focus_shows(stage: &Stage, page: &str) {
+    for _ in 0..TABS {
+        stage.browser.press("\u{e004}").await;
+        let faults = stage.browser.value(UNMARKED).await;
+        assert_eq!(faults, Json::Array(vec![]), "{page}: focus does not show");
+    }
 }
 
 #[tokio::test]
@@ -50,14 +115,25 @@ async fn each_page_opens_and_every_control_has_a_name() {
     assert!(loaded > 10_000.0 && loaded < LOADED_MAX, "{loaded} bytes were loaded");
     let race = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).then(({ race }) => race.key)";
     let race = browser.text(race).await;
-    let deep =
-        [format!("/race?source=nz&id={race}&runner=2"), format!("/target?source=nz&key=race%2F{race}")];
-    for (width, theme) in [(1440, "light"), (390, "dark")] {
+    let venue =
+        "fetch('/v1/tables/nyc/venues').then((answer) => answer.json()).then(([{ body }]) => body.venue_id)";
+    let venue = browser.text(venue).await;
+    let deep = [
+        format!("/race?source=nz&id={race}&runner=2"),
+        format!("/target?source=nz&key=race%2F{race}"),
+        format!("/venue?source=nyc&id={venue}"),
+        "/fpv?wall=1".to_owned(),
+        "/sign-in".to_owned(),
+    ];
+    for (width, theme) in [(1440, "light"), (1440, "dark"), (390, "dark")] {
         browser.look(width, 844, theme).await;
         for page in PAGES.into_iter().chain(deep.iter().map(String::as_str)) {
             stage.open(page).await;
             browser.until("something is shown", "document.querySelector('main').innerText.length > 40").await;
             no_faults(&stage, page).await;
+            if (width, theme) == (1440, "light") {
+                focus_shows(&stage, page).await;
+            }
         }
     }
     stage.close().await;

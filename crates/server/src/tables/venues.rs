@@ -1,0 +1,241 @@
+//! One venue: what is open there, what opened before, and whether anybody wants to hear of it.
+
+use axum::extract::State;
+use schemars::JsonSchema;
+use serde::Serialize;
+use stakeout_core::{Fingerprint, Time};
+use stakeout_sources::tables::{FAMILY, feed};
+use stakeout_store::{RecordFilter, StoredRecord};
+
+use super::Stored;
+use crate::app::App;
+use crate::ask::{PAGE_MAX, Path};
+use crate::problem::Problem;
+use crate::records::Record;
+use crate::reply::Reply;
+use crate::schema::{Instant, Print};
+
+/// Venues that are looked through for one by its id.
+const VENUES_MAX: usize = 20_000;
+
+/// A venue, and its past.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct VenueView {
+    venue: Record,
+    followed: bool,
+    excluded: bool,
+    /// Every table that was seen there, as long as it is kept: the latest evening first, at most a thousand.
+    slots: Vec<SlotLife>,
+    /// Every time one opened that was told: the newest first, of the newest 5,000 of the source.
+    drops: Vec<Drop>,
+}
+
+/// A table at a time, from when to when it was to be had.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct SlotLife {
+    #[schemars(with = "Print")]
+    slot_id: Fingerprint,
+    /// On the venue's clock.
+    start: String,
+    party_sizes: Vec<u32>,
+    #[schemars(with = "Instant")]
+    first_seen: Time,
+    /// Since when nobody sees it any more; null while it is open.
+    #[schemars(with = "Option<Instant>")]
+    gone: Option<Time>,
+}
+
+/// A table that opened.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Drop {
+    /// The event's sequence number.
+    seq: u64,
+    #[schemars(with = "Print")]
+    slot_id: Fingerprint,
+    /// On the venue's clock.
+    start: String,
+    party_sizes: Vec<u32>,
+    #[schemars(with = "Instant")]
+    opened_at: Time,
+    /// When it was gone again; null while it is open, and where it opened once more since.
+    #[schemars(with = "Option<Instant>")]
+    closed_at: Option<Time>,
+    /// Whether it is still open.
+    open: bool,
+}
+
+/// Whom to follow and whom to leave out.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Wishes {
+    /// Venues by id.
+    follow: Vec<String>,
+    exclude: Vec<String>,
+}
+
+fn text(record: &StoredRecord, field: &str) -> String {
+    record.body[field].as_str().unwrap_or_default().to_owned()
+}
+
+fn sizes(value: &serde_json::Value) -> Vec<u32> {
+    let sizes = value["party_sizes"].as_array().into_iter().flatten();
+    sizes.filter_map(|size| u32::try_from(size.as_u64()?).ok()).collect()
+}
+
+/// A venue by its id.
+async fn find(app: &App, source: &str, venue: &str) -> Result<StoredRecord, Problem> {
+    crate::sources::of_family(app, source, FAMILY)?;
+    let mut filter = RecordFilter {
+        source: source.to_owned(),
+        kind: Some(format!("{FAMILY}_venues")),
+        gone: true,
+        limit: PAGE_MAX,
+        ..RecordFilter::default()
+    };
+    let mut looked = 0;
+    loop {
+        let page = app.store.list_records(&filter).await?;
+        filter.after = page.last().map(|listed| listed.row);
+        looked += page.len();
+        let last = page.len() < PAGE_MAX as usize || looked >= VENUES_MAX;
+        let found =
+            page.into_iter().map(|listed| listed.record).find(|record| text(record, "venue_id") == venue);
+        match found {
+            Some(record) => return Ok(record),
+            None if last => break,
+            None => {}
+        }
+    }
+    Err(Problem::not_found(format!(
+        "source {source:?} knows no venue {venue}: /v1/tables/{source}/venues lists them"
+    )))
+}
+
+/// One venue.
+pub(crate) async fn one(
+    State(app): State<App>,
+    Path((source, venue)): Path<(String, String)>,
+) -> Result<Reply<VenueView>, Problem> {
+    let record = find(&app, &source, &venue).await?;
+    let filter = RecordFilter {
+        source: source.clone(),
+        kind: Some(format!("{FAMILY}_slots")),
+        parent: Some(record.fingerprint),
+        gone: true,
+        limit: PAGE_MAX,
+        ..RecordFilter::default()
+    };
+    let held = app.store.list_records(&filter).await?;
+    let mut slots: Vec<SlotLife> = held.into_iter().map(|listed| slot_life(&listed.record)).collect();
+    slots.sort_by(|a, b| b.start.cmp(&a.start));
+    let stored = Stored::read(&app, &source).await?;
+    let wishes = wishes(&app, &source)?;
+    let has = |ids: &[String]| ids.contains(&venue);
+    Ok(Reply(VenueView {
+        followed: has(&wishes.follow),
+        excluded: has(&wishes.exclude),
+        venue: record.into(),
+        slots,
+        drops: drops(&stored, &venue),
+    }))
+}
+
+fn slot_life(record: &StoredRecord) -> SlotLife {
+    SlotLife {
+        slot_id: record.fingerprint,
+        start: text(record, "start"),
+        party_sizes: sizes(&record.body),
+        first_seen: record.first_seen,
+        gone: record.gone,
+    }
+}
+
+/// The newest first. Of several drops of one slot only the newest can be open, or say when it closed.
+fn drops(stored: &Stored, venue: &str) -> Vec<Drop> {
+    let mut seen = std::collections::BTreeSet::new();
+    let mut drops = Vec::new();
+    for event in stored.drops.iter().rev().filter(|event| event.data["venue_id"] == venue) {
+        let is_newest = seen.insert(event.subject);
+        let slot = stored.slots.iter().find(|(slot, _)| slot.fingerprint == event.subject);
+        let slot = slot.map(|(slot, _)| slot).filter(|_| is_newest);
+        drops.push(Drop {
+            seq: event.seq,
+            slot_id: event.subject,
+            start: event.data["start"].as_str().unwrap_or_default().to_owned(),
+            party_sizes: sizes(&event.data),
+            opened_at: feed::opened_at(event),
+            closed_at: slot.and_then(|slot| slot.gone),
+            open: slot.is_some_and(|slot| slot.gone.is_none()),
+        });
+    }
+    drops
+}
+
+/// As the source goes by them now: the configuration file's, or what was set since.
+fn wishes(app: &App, source: &str) -> Result<Wishes, Problem> {
+    let known = crate::sources::find(app, source)?.known_settings();
+    let ids = |name: &str| -> Vec<String> {
+        let setting = known.iter().find(|setting| setting.name == name);
+        let list =
+            setting.and_then(|setting| setting.value.as_ref()?.as_array().cloned()).unwrap_or_default();
+        list.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
+    };
+    Ok(Wishes { follow: ids("follow"), exclude: ids("exclude") })
+}
+
+/// Puts a venue on a list, or takes it off. The list is a live setting, so it acts at once and outlives a restart.
+async fn wish(
+    app: &App,
+    source: &str,
+    venue: &str,
+    name: &str,
+    wanted: bool,
+) -> Result<Reply<Wishes>, Problem> {
+    crate::sources::of_family(app, source, FAMILY)?;
+    if wanted {
+        find(app, source, venue).await?;
+    }
+    let _one_at_a_time = app.wishes.lock().await;
+    let now = wishes(app, source)?;
+    let mut list = if name == "follow" { now.follow } else { now.exclude };
+    let known = list.iter().any(|id| id == venue);
+    if known != wanted {
+        list.retain(|id| id != venue);
+        list.extend(wanted.then(|| venue.to_owned()));
+        app.control.set_setting(&format!("source.{source}.{name}"), Some(list.into())).await?;
+    }
+    Ok(Reply(wishes(app, source)?))
+}
+
+type VenuePath = Path<(String, String)>;
+
+/// Follows a venue.
+pub(crate) async fn follow(
+    State(app): State<App>,
+    Path((source, venue)): VenuePath,
+) -> Result<Reply<Wishes>, Problem> {
+    wish(&app, &source, &venue, "follow", true).await
+}
+
+/// Follows it no longer.
+pub(crate) async fn unfollow(
+    State(app): State<App>,
+    Path((source, venue)): VenuePath,
+) -> Result<Reply<Wishes>, Problem> {
+    wish(&app, &source, &venue, "follow", false).await
+}
+
+/// Tells nothing of a venue any more.
+pub(crate) async fn exclude(
+    State(app): State<App>,
+    Path((source, venue)): VenuePath,
+) -> Result<Reply<Wishes>, Problem> {
+    wish(&app, &source, &venue, "exclude", true).await
+}
+
+/// Tells of it again.
+pub(crate) async fn include(
+    State(app): State<App>,
+    Path((source, venue)): VenuePath,
+) -> Result<Reply<Wishes>, Problem> {
+    wish(&app, &source, &venue, "exclude", false).await
+}

@@ -1,0 +1,87 @@
+//! Everything on the page is alive: what opens appears, and numbers move without anything being asked for.
+
+use serde_json::json;
+
+use crate::Stage;
+
+/// Counts the questions that the page asks from now on, by the beginning of their address.
+const COUNT_QUESTIONS: &str = "(() => {
+    window.asked = [];
+    const ask = window.fetch;
+    window.fetch = (url, ...rest) => { window.asked.push(String(url)); return ask(url, ...rest); };
+    return true;
+})()";
+
+#[tokio::test]
+async fn a_drop_appears_without_a_reload() {
+    let Some(stage) = Stage::new(30).await else { return };
+    let browser = &stage.browser;
+    stage.open("/tables").await;
+    let lines = "[...document.querySelectorAll('[aria-label=\"Just opened\"] .slots li')]";
+    browser.until("the buckets are scanned", "document.querySelectorAll('.heat button').length > 3").await;
+    browser.value("(window.page = 'the same', true)").await;
+    browser.value(&format!("(window.known = {lines}, true)")).await;
+    browser.until("a drop appears", &format!("{lines}.some((line) => !window.known.includes(line))")).await;
+    assert_eq!(browser.text("window.page").await, "the same", "nothing was reloaded");
+    let new = format!("{lines}.find((line) => !window.known.includes(line))");
+    let shown = browser.text(&format!("{new}.textContent")).await;
+    assert!(shown.contains("ago") || shown.contains("now"), "it has an age: {shown}");
+    // What is on the page is what was told.
+    let venue = browser.text(&format!("{new}.querySelector('b').textContent")).await;
+    let told = format!(
+        "fetch('/v1/events?type=tables.drop&limit=200').then((answer) => answer.json())
+            .then(({{ items }}) => items.some(({{ data }}) => data.venue_name === {}))",
+        json!(venue)
+    );
+    assert_eq!(browser.value(&told).await, true, "{venue} was told");
+    let counts =
+        "[...document.querySelectorAll('.heat button')].some((cell) => Number(cell.textContent) > 0)";
+    browser.until("the grid counts open tables", counts).await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn a_venue_shows_its_past_and_is_followed() {
+    let Some(stage) = Stage::new(60).await else { return };
+    let browser = &stage.browser;
+    stage.open("/tables").await;
+    browser.until("something is open", "document.querySelector('.slots a.row')").await;
+    browser.click(".slots a.row").await;
+    browser.until("the venue opens", "location.pathname === '/venue'").await;
+    let drops = "document.querySelectorAll('[aria-label=\"When something opened\"] tbody tr').length";
+    browser.until("its drops are listed", &format!("{drops} > 0")).await;
+    let slots = "document.querySelectorAll('[aria-label=\"Every table that was seen\"] tbody tr').length";
+    browser.until("and its tables", &format!("{slots} > 0")).await;
+    let star = "document.querySelector('.star').getAttribute('aria-pressed')";
+    browser.until("it is not followed", &format!("{star} === 'false'")).await;
+    browser.click(".star").await;
+    browser.until("it is followed", &format!("{star} === 'true'")).await;
+    let setting = "fetch('/v1/settings').then((answer) => answer.json()).then((all) => all['source.nyc.follow'].length)";
+    assert_eq!(browser.value(setting).await, 1, "by everybody who looks, not by this browser alone");
+    browser.click(".star").await;
+    browser.until("and no longer", &format!("{star} === 'false'")).await;
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn the_board_moves_without_a_question() {
+    let Some(stage) = Stage::new(10).await else { return };
+    let browser = &stage.browser;
+    stage.open("/").await;
+    browser.until("targets are listed", "document.querySelectorAll('.board tbody tr').length > 5").await;
+    browser.until("drones fly", "document.querySelector('[aria-label=\"Source track\"]')").await;
+    browser.value(COUNT_QUESTIONS).await;
+    // Polls are counted by the pulse, countdowns begin again with each poll of a row: all of it from the stream.
+    let polls = "Number(document.querySelector('[aria-label=\"Source track\"] .polls dd').textContent.replaceAll(',', ''))";
+    browser.value(&format!("(window.before = {polls}, true)")).await;
+    browser.until("polls are counted as they happen", &format!("{polls} > window.before + 20")).await;
+    let dues = "[...document.querySelectorAll('.board so-ring')].map((ring) => ring.due)";
+    browser.value(&format!("(window.dues = {dues}, true)")).await;
+    let moved = format!("{dues}.filter((due, n) => due !== window.dues[n]).length > 3");
+    browser.until("due times move on", &moved).await;
+    let asked = browser.value("window.asked.filter((url) => /adherence|metrics|health/.test(url))").await;
+    assert_eq!(asked, json!([]), "nobody asked how it is");
+    let lists = browser.value("window.asked.filter((url) => url.startsWith('/v1/targets')).length").await;
+    assert!(lists.as_u64() < Some(5), "the list is read again only when it changed: {lists} times");
+    stage.close().await;
+}
