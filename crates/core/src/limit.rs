@@ -56,6 +56,27 @@ impl Limiter {
         self.min_gap = limits.min_gap.max(Span::ZERO);
     }
 
+    /// Takes over another rate and burst, such as a node's part of a source's limits. What was in hand stays in hand and
+    /// no more: a burst that grows begins empty, because somebody else may just have used it.
+    pub fn share(&mut self, limits: &Limits, now: Time) {
+        let (step, burst) = (self.step, self.burst);
+        let owed = (self.paid.max(now) - now).0 as f64 / step.0.max(1) as f64;
+        self.set(limits);
+        let grown = (self.burst - burst).max(0) as f64;
+        self.paid = now + Span(((owed + grown) * self.step.0 as f64).ceil() as i64);
+    }
+
+    /// Begins with nothing in hand: others may have asked until now.
+    pub fn begin_empty(&mut self, now: Time) {
+        self.paid = self.paid.max(now + self.step.times(self.burst));
+        self.last = Some(now);
+    }
+
+    /// The upstream told somebody else to leave it alone until then.
+    pub fn wait_until(&mut self, until: Time) {
+        self.slow_until = Some(self.slow_until.map_or(until, |own| own.max(until)));
+    }
+
     /// Admits one request now, or says when to ask again (always later than `now`).
     pub fn admit(&mut self, now: Time) -> Result<(), Time> {
         let step = self.slowed_step();
@@ -190,6 +211,23 @@ mod tests {
         assert_eq!(limiter.admit(START), Err(START + Span::ms(100)));
         let yesterday = START - Span::hours(24);
         assert!(limiter.admit(yesterday).is_err_and(|later| later <= yesterday + Span::ms(100)));
+    }
+
+    #[test]
+    fn a_part_that_grows_begins_empty() {
+        let mut limiter = Limiter::new(&limits(10.0, 2, Span::ZERO));
+        assert_eq!(ms(&drain(&mut limiter, START, 2)), [0, 0]);
+        limiter.share(&limits(20.0, 6, Span::ZERO), START);
+        assert_eq!(
+            ms(&drain(&mut limiter, START, 2)),
+            [50, 100],
+            "faster, but no burst that others may have had"
+        );
+        limiter.share(&limits(10.0, 1, Span::ZERO), START + Span::secs(9));
+        assert_eq!(ms(&drain(&mut limiter, START + Span::secs(9), 2)), [9_000, 9_100]);
+        let mut newcomer = Limiter::new(&limits(10.0, 3, Span::ms(500)));
+        newcomer.begin_empty(START);
+        assert_eq!(ms(&drain(&mut newcomer, START, 2)), [500, 1_000], "the gap counts from the start");
     }
 
     #[test]

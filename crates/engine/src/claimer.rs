@@ -15,10 +15,14 @@ use tracing::warn;
 
 use crate::dispatch::{MAX_HELD, Message};
 use crate::shared::Shared;
+use crate::sharing::Sharing;
 
 /// The shortest time between two looks: what comes within reach is still two seconds away, and a held row comes within
 /// reach before it can be taken.
 const SHORTEST_WAIT: Span = Span::ms(50);
+
+/// How long overdue a target must be before a node takes it that does more than others.
+const LEFT_TO_OTHERS: Span = Span::ms(300);
 
 /// How due targets were looked for since the start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -57,11 +61,13 @@ impl LooksMade {
 
 pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, stop: CancellationToken) {
     let sources = shared.source_names();
+    let mut sharing = Sharing::new(Arc::clone(&shared));
     while !stop.is_cancelled() {
+        sharing.refresh(&dispatcher).await;
         let mut full = false;
         let now = shared.clock.now();
-        for (most, sources) in by_most(&shared) {
-            let found = look(&shared, &sources, most).await;
+        for ((most, ahead), sources) in by_most(&shared) {
+            let found = look(&shared, &sources, most, ahead).await;
             full |= found.len() as u32 >= most;
             if !found.is_empty() && dispatcher.send(Message::Claimed(found, Time(i64::MIN))).await.is_err() {
                 return;
@@ -86,23 +92,27 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, 
     }
 }
 
-/// The sources by how many of their targets are taken at once; most of them are looked at together.
-fn by_most(shared: &Shared) -> BTreeMap<u32, Vec<String>> {
-    let mut groups: BTreeMap<u32, Vec<String>> = BTreeMap::new();
-    for (name, lane) in &shared.lanes {
+/// The sources that may be asked, by how many of their targets are taken at once and how far ahead; most of them are
+/// looked at together.
+fn by_most(shared: &Shared) -> BTreeMap<(u32, Span), Vec<String>> {
+    let now = shared.clock.now();
+    let mut groups: BTreeMap<(u32, Span), Vec<String>> = BTreeMap::new();
+    for (name, lane) in shared.lanes.iter().filter(|(_, lane)| lane.tenure().holds(now)) {
         let most = lane.source().looks().most.clamp(1, MAX_HELD as u32);
-        groups.entry(most).or_default().push(name.clone());
+        // Whoever has too much leaves what comes to the others, but not lying about.
+        let ahead = if lane.is_shedding() { -LEFT_TO_OTHERS } else { shared.ahead };
+        groups.entry((most, ahead)).or_default().push(name.clone());
     }
     groups
 }
 
-async fn look(shared: &Shared, sources: &[String], most: u32) -> Vec<stakeout_store::Claim> {
+async fn look(shared: &Shared, sources: &[String], most: u32, ahead: Span) -> Vec<stakeout_store::Claim> {
     let _busy = shared.clock.busy();
     let request = ClaimRequest {
         node: shared.node.clone(),
         sources: sources.to_vec(),
         now: shared.clock.now(),
-        ahead: shared.ahead,
+        ahead,
         lease: shared.lease,
         limit: most,
     };

@@ -22,8 +22,11 @@ const MAX_BATCH: usize = 512;
 const MAX_WAITING: usize = 4_096;
 /// How long polls that brought nothing wait for company.
 const COMPANY: Duration = Duration::from_millis(2);
-/// How often a batch is tried when the database has a passing fault.
+/// How often a batch is tried when the database has a passing fault. A server that others use, too, comes back, and
+/// whether the polls still count is decided then: there the tries do not end.
 const MAX_TRIES: u32 = 8;
+/// The longest pause between two tries.
+const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 
 struct Waiting {
     due: Time,
@@ -118,7 +121,8 @@ fn gather(batch: &mut Vec<Waiting>, waiting: &mut mpsc::Receiver<Waiting>, most:
 async fn flush(store: &dyn Store, fatal: &Fatal, batch: Vec<Waiting>) {
     let (polls, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.poll, w.answer)).unzip();
     let mut pause = Duration::from_millis(50);
-    for _ in 0..MAX_TRIES {
+    let tries = if store.is_shared() { u32::MAX } else { MAX_TRIES };
+    for _ in 0..tries {
         match store.commit(polls.clone()).await {
             Ok(outcomes) => {
                 // Let go of first, so that the pollers have their polls to themselves again.
@@ -135,6 +139,9 @@ async fn flush(store: &dyn Store, fatal: &Fatal, batch: Vec<Waiting>) {
                 warn!(%error, polls = polls.len(), "commit failed, trying again");
                 tokio::time::sleep(pause).await;
                 pause *= 2;
+                if store.is_shared() {
+                    pause = pause.min(LONGEST_PAUSE);
+                }
             }
         }
     }

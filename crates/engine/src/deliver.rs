@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::{Event, Span};
-use stakeout_store::Delivery;
+use stakeout_store::{Delivery, LeaseRequest};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -25,6 +25,8 @@ const LONGEST_WAIT: Span = Span::hours(1);
 const MOST_TRIES: u32 = 80;
 /// Deliveries wait at most this long for somebody to notice them.
 const LOOK_EVERY: Span = Span::secs(5);
+/// How long a sink stays the node's that delivers to it, if that is never heard of again.
+const LEASE: Span = Span::secs(15);
 
 /// Why a sink did not take an event.
 #[derive(Debug, thiserror::Error)]
@@ -83,6 +85,9 @@ pub(crate) async fn run(
 /// Delivers what is due; answers whether there may be more.
 async fn drain(shared: &Shared, sink: &dyn Sink, stop: &CancellationToken) -> bool {
     let _busy = shared.clock.busy();
+    if !is_ours(shared, sink).await {
+        return false;
+    }
     let due = match shared.store.deliveries(sink.name(), shared.clock.now(), BATCH).await {
         Ok(due) => due,
         Err(error) => {
@@ -105,6 +110,23 @@ async fn drain(shared: &Shared, sink: &dyn Sink, stop: &CancellationToken) -> bo
         return false;
     }
     due.len() as u32 >= BATCH
+}
+
+/// Where several nodes share the outbox, one of them delivers to a sink: the order is kept, and nothing is sent by all.
+async fn is_ours(shared: &Shared, sink: &dyn Sink) -> bool {
+    let request = LeaseRequest {
+        name: format!("sink {}", sink.name()),
+        node: shared.node.clone(),
+        now: shared.clock.now(),
+        holds: LEASE,
+    };
+    match shared.store.lease(&request).await {
+        Ok(lease) => lease.is_some(),
+        Err(error) => {
+            shared.store_failed(&error);
+            false
+        }
+    }
 }
 
 async fn put_off(shared: &Shared, sink: &dyn Sink, delivery: &Delivery, error: &SinkError) {

@@ -38,7 +38,12 @@ pub(crate) async fn run(
     let Some(lane) = shared.lanes.get(&name) else { return };
     while let Some(derives) = lane.source().derives() {
         let busy = shared.clock.busy();
-        match look(&shared, lane, &derives).await {
+        // Whoever asks the source knows whether it answers; the others would only contradict it.
+        let looked = match lane.tenure().holds(shared.clock.now()) {
+            true => look(&shared, lane, &derives).await,
+            false => Ok(Vec::new()),
+        };
+        match looked {
             Ok(touched) if touched.is_empty() => {}
             Ok(touched) => {
                 if dispatcher.send(Message::Changed(touched)).await.is_err() {

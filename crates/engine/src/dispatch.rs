@@ -29,7 +29,7 @@ use crate::shared::Shared;
 pub(crate) const MAX_HELD: usize = 50_000;
 /// Messages handled before looking at the timer again.
 const MESSAGES_PER_TURN: usize = 256;
-/// How often the leases of held targets are looked at.
+/// How often the leases of held targets are looked at, at least; short leases are looked at more often.
 const RENEW_EVERY: Span = Span::secs(5);
 /// The longest the loop sleeps without looking around.
 const LONGEST_SLEEP: Span = Span::secs(1);
@@ -41,6 +41,8 @@ const LONGEST_SPREAD: Span = Span::secs(10);
 pub(crate) enum Message {
     /// The claimer took these, and looked at this time.
     Claimed(Vec<Claim>, Time),
+    /// This node may no longer ask this source: its targets go to whoever may.
+    Left(String),
     /// These targets' plans changed in the store: whoever holds them lets go.
     Changed(Vec<TargetId>),
     /// Answer when everything due by now has been polled, with the due time of what is held next.
@@ -66,6 +68,8 @@ struct LaneState {
     focus: Option<(TargetId, Time)>,
     /// Whether the last one that went had the focus.
     focus_went: bool,
+    /// Targets in the timer.
+    held: usize,
 }
 
 impl LaneState {
@@ -127,6 +131,7 @@ pub(crate) struct Dispatcher {
     /// The last time a poll came back.
     landed: Time,
     next_renewal: Time,
+    renew_every: Span,
 }
 
 impl Dispatcher {
@@ -135,12 +140,21 @@ impl Dispatcher {
             let ready = ReadyQueue::default();
             (
                 name.clone(),
-                LaneState { ready, blocked_until: None, held_back_by: None, focus: None, focus_went: false },
+                LaneState {
+                    ready,
+                    blocked_until: None,
+                    held_back_by: None,
+                    focus: None,
+                    focus_went: false,
+                    held: 0,
+                },
             )
         };
         let lanes = shared.lanes.keys().map(lane).collect();
         let now = shared.clock.now();
+        let renew_every = RENEW_EVERY.min(shared.lease.over(4));
         Dispatcher {
+            renew_every,
             shared,
             mode,
             messages,
@@ -154,7 +168,7 @@ impl Dispatcher {
             barriers: Vec::new(),
             looked: Time(i64::MIN),
             landed: Time(i64::MIN),
-            next_renewal: now + RENEW_EVERY,
+            next_renewal: now + renew_every,
         }
     }
 
@@ -220,6 +234,7 @@ impl Dispatcher {
                 }
                 self.give_back(surplus).await;
             }
+            Message::Left(source) => self.leave(&source).await,
             Message::Changed(targets) => {
                 self.shared.live.replanned();
                 let mut dropped = Vec::new();
@@ -244,6 +259,7 @@ impl Dispatcher {
             Mode::Pass => claimed,
         };
         if let Some(lane) = self.lanes.get_mut(&claim.source) {
+            lane.held += 1;
             if claim.state.facts.focused {
                 lane.focus = Some((claim.target, fire));
             } else {
@@ -268,6 +284,7 @@ impl Dispatcher {
             self.fires.remove(&target);
             let Some((claim, claimed)) = self.held.remove(&target) else { continue };
             let Some(lane) = self.lanes.get_mut(&claim.source) else { continue };
+            lane.held -= 1;
             let due = due_time(&*self.shared.lanes[&claim.source].source(), &claim).unwrap_or(fire).min(fire);
             let timing = Timing { due, claimed, ready: now, admitted: now, sent: now, limited_by: None };
             let slack = claim.schedule.slack;
@@ -323,7 +340,7 @@ impl Dispatcher {
                 });
                 self.tasks.insert(task.id(), in_flight);
             }
-            limits.set_ready(lane.ready.len());
+            limits.set_waiting(lane.ready.len(), lane.held);
         }
     }
 
@@ -351,7 +368,8 @@ impl Dispatcher {
         }
         self.shared.stats.record(&report);
         if let Some(claim) = kept {
-            if self.waiting() < MAX_HELD && self.mode == Mode::Service {
+            let sheds = self.shared.lanes.get(&claim.source).is_some_and(Lane::sheds);
+            if self.waiting() < MAX_HELD && self.mode == Mode::Service && !sheds {
                 let now = self.shared.clock.now();
                 self.hold(claim, now);
             } else {
@@ -370,9 +388,22 @@ impl Dispatcher {
         self.lanes.values_mut().for_each(|lane| lane.forget_focus(target));
         if let Some((claim, _)) = self.held.remove(&target) {
             self.fires.remove(&target);
+            if let Some(lane) = self.lanes.get_mut(&claim.source) {
+                lane.held -= 1;
+            }
             return Some(claim);
         }
         self.lanes.values_mut().find_map(|lane| lane.ready.remove(target)).map(|departure| departure.claim)
+    }
+
+    /// Gives back everything of a source that waits here; what is in flight finishes.
+    async fn leave(&mut self, source: &str) {
+        let held =
+            self.held.values().filter(|(claim, _)| claim.source == source).map(|(claim, _)| claim.target);
+        let ready = self.lanes.get(source).into_iter().flat_map(|lane| lane.ready.iter());
+        let targets: Vec<TargetId> = held.chain(ready.map(|departure| departure.claim.target)).collect();
+        let claims = targets.into_iter().filter_map(|target| self.let_go(target)).collect();
+        self.give_back(claims).await;
     }
 
     async fn give_back(&self, claims: Vec<Claim>) {
@@ -408,7 +439,7 @@ impl Dispatcher {
         if now < self.next_renewal {
             return;
         }
-        self.next_renewal = now + RENEW_EVERY;
+        self.next_renewal = now + self.renew_every;
         let soon = now + self.shared.lease.over(2);
         let mut expiring: Vec<(TargetId, u64)> = Vec::new();
         let held = self.held.values().filter(|(claim, _)| claim.lease_until < soon);
@@ -455,6 +486,7 @@ impl Dispatcher {
         let ready = self.lanes.values_mut().flat_map(|lane| lane.ready.drain().map(|d| d.claim));
         let mut claims: Vec<Claim> = ready.collect();
         claims.extend(self.held.drain().map(|(_, (claim, _))| claim));
+        self.lanes.values_mut().for_each(|lane| lane.held = 0);
         self.fires.clear();
         self.timer.clear();
         self.give_back(claims).await;

@@ -24,6 +24,7 @@ use crate::poll::{CREDENTIALS, first_look, is_refused};
 use crate::settings::{self, settings_of, with_possible};
 use crate::shared::{MAX_PUBLISHED, Shared};
 use crate::stats::{PassReport, Stats};
+use crate::tenure::Tenure;
 use crate::{claimer, deliver, derive, hints, janitor, pricing};
 
 /// Messages to the dispatcher that may wait.
@@ -186,6 +187,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         polled: watch::channel(0).0,
         published: broadcast::channel(MAX_PUBLISHED).0,
         live: Default::default(),
+        told_values: Default::default(),
         held: AtomicUsize::new(0),
         commits,
     });
@@ -237,7 +239,9 @@ async fn lanes(config: &EngineConfig, freed: &Arc<Notify>) -> Result<BTreeMap<St
         let name = source.name().to_owned();
         let settings = settings_of(&**source, &stored);
         let configured = with_possible(source, &settings);
-        let lane = Lane::new(Arc::clone(source), configured, settings, Arc::clone(freed));
+        // Where others are, nothing may be asked before it is agreed on.
+        let tenure = if config.store.is_shared() { Tenure::None } else { Tenure::Sole };
+        let lane = Lane::new(Arc::clone(source), configured, settings, Arc::clone(freed), tenure);
         let remembered = config.store.kv(CREDENTIALS, &name).await?;
         if remembered.is_some_and(|remembered| is_refused(&remembered.value)) {
             lane.was_refused(config.clock.now());
@@ -295,6 +299,11 @@ impl EngineHandle {
             task.abort();
             // Waited for, so that whoever stops the engine can close the store.
             let _ = task.await;
+        }
+        let shared = &self.control.shared;
+        if let Err(error) = shared.store.leave(&shared.node).await {
+            // What this node had runs out by itself.
+            warn!(%error, "the other nodes could not be told");
         }
         self.fatal.take().map_or(Ok(()), |error| Err(EngineError::Store(error)))
     }

@@ -1,7 +1,7 @@
 //! A lane: one source with its limits. Everything that asks the upstream goes through its lane.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, RwLock};
 
 use serde_json::Value as Json;
@@ -10,12 +10,13 @@ use stakeout_core::cadence::{Adaptive, FOCUS_PRIORITY, Seat};
 use stakeout_core::compare;
 use stakeout_core::derive::Link;
 use stakeout_core::limit::Limiter;
-use stakeout_core::{Failure, FailureClass, Plan, Source, Span, TargetSpec, Time};
+use stakeout_core::{Failure, FailureClass, Limits, Plan, Source, Span, TargetSpec, Time};
 use stakeout_store::{PollCommit, TargetState};
 use tokio::sync::Notify;
 
 use crate::clock::Clock;
 use crate::durations::Durations;
+use crate::tenure::Tenure;
 
 /// How often a source that is refused is asked whether it still is.
 const PROBE_EVERY: Span = Span::mins(15);
@@ -61,7 +62,18 @@ pub(crate) struct Lane {
     ready: AtomicUsize,
     /// How often the upstream complained.
     complaints: AtomicU64,
+    /// What this node may do with the source.
+    tenure: Mutex<Tenure>,
+    /// Requests admitted since the start.
+    admitted: AtomicU64,
+    /// Targets that wait for their time.
+    held: AtomicUsize,
+    /// Targets to give back, because other nodes have less to do.
+    shed: AtomicI64,
 }
+
+/// How soon somebody who has no tenure asks again.
+const TENURE_AGAIN: Span = Span::ms(200);
 
 impl Lane {
     pub(crate) fn new(
@@ -69,6 +81,7 @@ impl Lane {
         source: Arc<dyn Source>,
         settings: BTreeMap<String, Json>,
         freed: Arc<Notify>,
+        tenure: Tenure,
     ) -> Lane {
         let derived_from = source.derives().map(|derives| derives.kinds).unwrap_or_default();
         let limiter = Mutex::new(Limiter::new(source.limits()));
@@ -89,7 +102,66 @@ impl Lane {
             durations: Durations::default(),
             ready: AtomicUsize::new(0),
             complaints: AtomicU64::new(0),
+            tenure: Mutex::new(tenure),
+            admitted: AtomicU64::new(0),
+            held: AtomicUsize::new(0),
+            shed: AtomicI64::new(0),
         }
+    }
+
+    /// What this node may do with the source.
+    pub(crate) fn tenure(&self) -> Tenure {
+        *self.tenure.lock().expect("never poisoned, because nothing panics while it is held")
+    }
+
+    /// Takes over another tenure; answers the one before. `wait` is what a newcomer leaves to those before it: until
+    /// then their last requests may still be on their way.
+    pub(crate) fn set_tenure(&self, tenure: Tenure, now: Time, wait: Option<Time>) -> Tenure {
+        let before = {
+            let mut slot =
+                self.tenure.lock().expect("never poisoned, because nothing panics while it is held");
+            std::mem::replace(&mut *slot, tenure)
+        };
+        let own = tenure.of(self.source().limits());
+        let mut limiter = self.limiter();
+        limiter.share(&own, now);
+        if let Some(until) = wait {
+            limiter.begin_empty(now);
+            limiter.wait_until(until);
+        }
+        drop(limiter);
+        self.freed.notify_one();
+        before
+    }
+
+    /// The upstream told another node to leave it alone until then.
+    pub(crate) fn left_alone(&self, until: Time) {
+        self.limiter().wait_until(until);
+    }
+
+    /// The limits as far as they are this node's.
+    pub(crate) fn own_limits(&self) -> Limits {
+        self.tenure().of(self.source().limits())
+    }
+
+    /// Requests admitted since the start.
+    pub(crate) fn admitted_count(&self) -> u64 {
+        self.admitted.load(Ordering::Relaxed)
+    }
+
+    /// So many targets should go to nodes that have less to do.
+    pub(crate) fn set_shed(&self, targets: i64) {
+        self.shed.store(targets, Ordering::Relaxed);
+    }
+
+    /// Whether other nodes have less to do than this one.
+    pub(crate) fn is_shedding(&self) -> bool {
+        self.shed.load(Ordering::Relaxed) > 0
+    }
+
+    /// Whether one target should be given back now; counts it as given.
+    pub(crate) fn sheds(&self) -> bool {
+        self.is_shedding() && self.shed.fetch_sub(1, Ordering::Relaxed) > 0
     }
 
     /// The source as its settings are now.
@@ -109,7 +181,7 @@ impl Lane {
 
     /// Takes over a source with other settings; what was admitted so far stays remembered.
     pub(crate) fn reconfigure(&self, source: Arc<dyn Source>, settings: BTreeMap<String, Json>) {
-        self.limiter().set(source.limits());
+        self.limiter().set(&self.tenure().of(source.limits()));
         *self.source.write().expect("never poisoned, because nothing panics while it is held") = source;
         *self.settings.lock().expect("never poisoned, because nothing panics while it is held") = settings;
         self.news.notify_one();
@@ -171,12 +243,15 @@ impl Lane {
 
     /// Forgets waits that were computed with a clock that has been stepped since.
     pub(crate) fn forget_waits(&self) {
-        let limits = self.source();
-        *self.limiter() = Limiter::new(limits.limits());
+        let own = self.own_limits();
+        *self.limiter() = Limiter::new(&own);
     }
 
     /// Admits one request now, or says when to ask again.
     pub(crate) fn admit(&self, now: Time) -> Result<(), Time> {
+        if !self.tenure().holds(now) {
+            return Err(now + TENURE_AGAIN);
+        }
         let mut refused = self.refused();
         if let Some(refused) = &*refused {
             let probe = refused.probing.map_or(refused.until, |sent| sent + PROBE_PATIENCE);
@@ -185,6 +260,7 @@ impl Lane {
             }
         }
         self.limiter().admit(now)?;
+        self.admitted.fetch_add(1, Ordering::Relaxed);
         if let Some(refused) = &mut *refused {
             refused.probing = Some(now);
         }
@@ -214,12 +290,12 @@ impl Lane {
 
     /// Whether one more poll may be in flight.
     pub(crate) fn has_place(&self) -> bool {
-        self.in_flight.load(Ordering::Acquire) < self.source().limits().concurrency
+        self.in_flight.load(Ordering::Acquire) < self.own_limits().concurrency
     }
 
     /// Whether one more poll in flight leaves no place for another.
     pub(crate) fn has_one_place(&self) -> bool {
-        self.in_flight.load(Ordering::Acquire) + 1 == self.source().limits().concurrency
+        self.in_flight.load(Ordering::Acquire) + 1 == self.own_limits().concurrency
     }
 
     /// Takes a place among the polls in flight: held while the upstream is asked, not while the answer is committed.
@@ -267,9 +343,15 @@ impl Lane {
         Seat { spread: spec.spread(self.source().name()), priority, budgeted }
     }
 
-    /// Notes how many polls wait for their turn.
-    pub(crate) fn set_ready(&self, ready: usize) {
+    /// Notes how many polls wait for their turn, and how many for their time.
+    pub(crate) fn set_waiting(&self, ready: usize, held: usize) {
         self.ready.store(ready, Ordering::Relaxed);
+        self.held.store(held, Ordering::Relaxed);
+    }
+
+    /// Targets that wait for their time or their turn.
+    pub(crate) fn held(&self) -> usize {
+        self.held.load(Ordering::Relaxed) + self.ready.load(Ordering::Relaxed)
     }
 
     /// How the lane is doing.

@@ -31,7 +31,9 @@ mod ready;
 mod replan;
 mod settings;
 mod shared;
+mod sharing;
 mod stats;
+mod tenure;
 pub mod virtual_time;
 mod vitals;
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stakeout_core::budget::{self, Item};
 use stakeout_core::{Plan, Span};
-use stakeout_store::{StoreError, TargetFilter};
+use stakeout_store::{LeaseRequest, StoreError, TargetFilter};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -19,6 +19,8 @@ use crate::shared::Shared;
 
 /// How often the price is computed anew.
 const EVERY: Span = Span::secs(30);
+/// How often the price is read where another node computes it.
+const READ_EVERY: Span = Span::secs(1);
 /// Targets are read in pages of this size.
 const PAGE: u32 = 1_000;
 
@@ -27,9 +29,10 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, 
     let budgeted: Vec<String> =
         shared.lanes.iter().filter(|(_, lane)| has_budget(lane)).map(|(n, _)| n.clone()).collect();
     while !budgeted.is_empty() && !stop.is_cancelled() {
+        let mut every = EVERY;
         for name in &budgeted {
             let busy = shared.clock.busy();
-            match reprice(&shared, name).await {
+            match price(&shared, name, &mut every).await {
                 Ok(moved) if moved.is_empty() => {}
                 Ok(moved) => {
                     if dispatcher.send(Message::Changed(moved)).await.is_err() {
@@ -43,7 +46,7 @@ pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, 
             }
             drop(busy);
         }
-        let next = shared.clock.now() + EVERY;
+        let next = shared.clock.now() + every;
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
@@ -56,6 +59,29 @@ fn has_budget(lane: &Lane) -> bool {
     lane.source().budget().is_some()
 }
 
+/// Computes the price of a source, or reads it where another node has that task; answers the targets that were
+/// re-planned because of it. Whoever computes it plans the targets of all nodes.
+async fn price(
+    shared: &Shared,
+    name: &str,
+    every: &mut Span,
+) -> Result<Vec<stakeout_store::TargetId>, StoreError> {
+    let request = LeaseRequest {
+        name: format!("price {name}"),
+        node: shared.node.clone(),
+        now: shared.clock.now(),
+        holds: EVERY.times(2),
+    };
+    if shared.store.lease(&request).await?.is_some() {
+        return reprice(shared, name).await;
+    }
+    *every = READ_EVERY;
+    if let (Some(lane), Some(price)) = (shared.lanes.get(name), shared.store.price(name).await?) {
+        lane.set_price(price);
+    }
+    Ok(Vec::new())
+}
+
 /// Computes the price of a source; answers the targets that were re-planned because of it.
 async fn reprice(shared: &Shared, name: &str) -> Result<Vec<stakeout_store::TargetId>, StoreError> {
     let Some(lane) = shared.lanes.get(name) else { return Ok(Vec::new()) };
@@ -63,6 +89,7 @@ async fn reprice(shared: &Shared, name: &str) -> Result<Vec<stakeout_store::Targ
     let items = items(shared, name, lane).await?;
     let price = budget::price(&items, requests_per_second);
     debug!(source = name, targets = items.len(), price, "price");
+    shared.store.set_price(name, price, shared.clock.now()).await?;
     if lane.set_price(price) { replan::source(shared, name, None).await } else { Ok(Vec::new()) }
 }
 

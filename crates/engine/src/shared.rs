@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::committer::{CommitTimes, Committer};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
+use crate::hints::Told;
 use crate::lane::Lane;
 use crate::live::LivePolls;
 use crate::stats::Stats;
@@ -54,6 +55,8 @@ pub(crate) struct Shared {
     pub(crate) published: broadcast::Sender<KvRow>,
     /// Polls, for whoever looks on.
     pub(crate) live: LivePolls,
+    /// The values told of, where other nodes publish, too.
+    pub(crate) told_values: Told,
     /// Targets held in the timer.
     pub(crate) held: AtomicUsize,
     /// How long commits took.
@@ -77,6 +80,9 @@ impl Shared {
     /// Tells whoever waits for published values.
     pub(crate) fn published(&self, rows: impl IntoIterator<Item = KvRow>) {
         for row in rows {
+            if self.store.is_shared() && !self.told_values.is_news(&row) {
+                continue;
+            }
             // Nobody listening is no failure.
             let _ = self.published.send(row);
         }

@@ -11,6 +11,8 @@ pub enum Hint {
     Plans(Vec<TargetId>),
     /// A live setting changed.
     Settings,
+    /// Published values changed.
+    Values,
     /// Nobody listened for a while: anything may have changed.
     Missed,
 }

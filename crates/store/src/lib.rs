@@ -186,6 +186,42 @@ pub trait Store: Send + Sync + 'static {
     /// Numbers for people.
     async fn stats(&self) -> Result<StoreStats>;
 
+    /// Whether other processes may write at the same time: then limits and single-handed work are agreed on with them.
+    fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Takes or keeps a lease; `None` when another node has it. Nobody to agree with: always had.
+    async fn lease(&self, request: &LeaseRequest) -> Result<Option<Lease>> {
+        Ok(Some(Lease { until: request.now + request.holds, taken_over: false }))
+    }
+
+    /// This node's part of a source's limits; `None` when the source is not known yet. Nobody to agree with: all of it.
+    async fn grant(&self, request: &GrantRequest) -> Result<Option<Grant>> {
+        Ok(Some(Grant {
+            until: request.now + request.holds,
+            allowance: request.limits,
+            first: true,
+            slow_until: request.slow_until,
+            mean_demand: request.demand,
+        }))
+    }
+
+    /// Gives up every lease and grant of a node.
+    async fn leave(&self, _node: &str) -> Result<()> {
+        Ok(())
+    }
+
+    /// The price of a poll of a source, as another node may have worked it out.
+    async fn price(&self, _source: &str) -> Result<Option<f64>> {
+        Ok(None)
+    }
+
+    /// Lets the other nodes know the price of a poll.
+    async fn set_price(&self, _source: &str, _price: f64, _now: Time) -> Result<()> {
+        Ok(())
+    }
+
     /// What other processes say they changed. Hints get lost; looking is the truth. `None` when nobody else can write.
     fn hints(&self) -> Option<tokio::sync::broadcast::Receiver<Hint>> {
         None

@@ -9,10 +9,13 @@ use stakeout_store::conformance::story::{
 };
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
 use stakeout_store::{
-    Claim, ClaimRequest, CommitOutcome, Effect, Hint, PollCommit, PollOutcome, Retention, Stamp, Store,
-    StoreError,
+    Allowance, Claim, ClaimRequest, CommitOutcome, Effect, GrantRequest, Hint, Lease, LeaseRequest,
+    PollCommit, PollOutcome, Retention, Stamp, Store, StoreError,
 };
 use tokio_postgres::{Client, NoTls};
+
+/// The schema version of this program.
+const STEPS: i64 = 2;
 
 /// A new database's URL; leaves the test when there is no server.
 macro_rules! database {
@@ -61,7 +64,7 @@ async fn nodes_that_start_together_make_one_schema() {
     }
     assert_eq!(starting.join_all().await.len(), 6);
     let raw = raw(&url).await;
-    assert_eq!(number(&raw, "SELECT count(*) FROM schema_steps").await, 1);
+    assert_eq!(number(&raw, "SELECT count(*) FROM schema_steps").await, STEPS);
     assert_eq!(number(&raw, "SELECT count(*) FROM pg_class WHERE relname ~ '^history_w\\d+$'").await, 6);
 }
 
@@ -75,7 +78,7 @@ async fn a_node_works_with_the_next_schema_and_refuses_the_one_after() {
     let next = "ALTER TABLE targets ADD COLUMN colour text NOT NULL DEFAULT 'grey';
         ALTER TABLE records ADD COLUMN weight bigint;
         CREATE FUNCTION stakeout_commit_2(p_polls text[]) RETURNS void LANGUAGE sql AS 'SELECT';
-        INSERT INTO schema_steps VALUES (2)";
+        INSERT INTO schema_steps SELECT max(step) + 1 FROM schema_steps";
     raw.batch_execute(next).await.expect("the next step");
     let claim = old.claim_one(0).await;
     old.done(Poll::of(&claim, 1).sees(&claim, &[("x", 1)]).tells(&claim, "drop", "x", Effect::Appeared))
@@ -84,10 +87,13 @@ async fn a_node_works_with_the_next_schema_and_refuses_the_one_after() {
     let claim = another.claim_one(11).await;
     another.done(Poll::of(&claim, 12).sees(&claim, &[("x", 2)])).await;
 
-    raw.batch_execute("INSERT INTO schema_steps VALUES (3)").await.expect("two steps ahead");
+    let after = "INSERT INTO schema_steps SELECT max(step) + 1 FROM schema_steps";
+    raw.batch_execute(after).await.expect("two steps ahead");
+    let (found, known) = (STEPS as u32 + 2, STEPS as u32);
     for refused in [PgStore::open(&url, PgOptions::default()).await, PgStore::open_existing(&url).await] {
         let error = refused.expect_err("refused");
-        assert!(matches!(error, StoreError::TooNew { found: 3, known: 1 }), "{error}");
+        let StoreError::TooNew { found: is, known: of } = error else { panic!("{error}") };
+        assert_eq!((is, of), (found, known));
     }
 }
 
@@ -143,6 +149,90 @@ async fn two_nodes_never_wait_in_a_circle() {
     for name in ["one", "two", "three"] {
         assert_eq!(worlds[0].record(name).await.expect("stored").holders, 16, "{name}");
     }
+}
+
+fn wish(node: &str, now: i64, demand: f64, using: Allowance) -> GrantRequest {
+    GrantRequest {
+        source: SOURCE.to_owned(),
+        node: node.to_owned(),
+        now: at(now),
+        holds: Span::secs(5),
+        limits: Allowance { requests_per_second: 100.0, burst: 10, concurrency: 4 },
+        demand,
+        using,
+        slow_until: None,
+    }
+}
+
+/// What is granted never adds up to more than there is, also while a part is being made smaller.
+#[tokio::test]
+async fn limits_are_divided_and_never_handed_out_twice() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a"]).await;
+    let nothing = Allowance::default();
+    let ask = async |node: &str, now, demand, using| {
+        world.store.grant(&wish(node, now, demand, using)).await.expect("asked").expect("known")
+    };
+    let one = ask("one", 0, 90.0, nothing).await;
+    assert_eq!(one.allowance, Allowance { requests_per_second: 100.0, burst: 10, concurrency: 4 });
+    assert!(one.first, "nobody was here before");
+    let two = ask("two", 1, 0.0, nothing).await;
+    assert_eq!(two.allowance, nothing, "everything is in use");
+    let less = ask("one", 1, 90.0, one.allowance).await;
+    assert!(less.allowance.requests_per_second < 96.0 && less.allowance.concurrency == 3, "{less:?}");
+    let two = ask("two", 2, 0.0, nothing).await;
+    assert_eq!(two.allowance, nothing, "it may still be using what it had");
+    let one = ask("one", 2, 90.0, less.allowance).await.allowance;
+    let two = ask("two", 2, 90.0, nothing).await;
+    assert!(
+        two.allowance.requests_per_second > 4.0 && two.allowance.concurrency == 1 && !two.first,
+        "{two:?}"
+    );
+    assert_eq!(two.mean_demand, 90.0);
+    let sum = one.requests_per_second + two.allowance.requests_per_second;
+    assert!(sum <= 100.0 + 1e-9, "{sum}");
+    // Both want the same: after a few rounds both have the same.
+    let (mut a, mut b) = (one, two.allowance);
+    for now in 3..8 {
+        a = ask("one", now, 90.0, a).await.allowance;
+        b = ask("two", now, 90.0, b).await.allowance;
+        assert!(a.requests_per_second + b.requests_per_second <= 100.0 + 1e-9, "{a:?} {b:?}");
+        assert!(a.burst + b.burst <= 10 && a.concurrency + b.concurrency <= 4, "{a:?} {b:?}");
+    }
+    assert_eq!((a.requests_per_second.round(), a.concurrency, a.burst), (50.0, 2, 5));
+    assert_eq!((b.requests_per_second.round(), b.concurrency, b.burst), (50.0, 2, 5));
+    world.store.leave("one").await.expect("leaves");
+    let all = ask("two", 8, 90.0, b).await.allowance;
+    assert_eq!((all.requests_per_second, all.concurrency), (100.0, 4), "what is left behind is free at once");
+}
+
+#[tokio::test]
+async fn a_lease_has_one_owner_and_outlives_it_by_its_time() {
+    let url = database!();
+    let world = World::with(open(&url).await, &[]).await;
+    let ask = async |node: &str, now| {
+        let name = "source x".to_owned();
+        let request = LeaseRequest { name, node: node.to_owned(), now: at(now), holds: Span::secs(5) };
+        world.store.lease(&request).await.expect("asked")
+    };
+    assert_eq!(ask("one", 0).await, Some(Lease { until: at(5), taken_over: false }));
+    assert_eq!(ask("two", 1).await, None);
+    assert_eq!(ask("one", 2).await, Some(Lease { until: at(7), taken_over: false }));
+    assert_eq!(ask("two", 6).await, None);
+    assert_eq!(ask("two", 7).await, Some(Lease { until: at(12), taken_over: true }));
+    assert_eq!(ask("one", 8).await, None);
+    world.store.leave("two").await.expect("leaves");
+    assert_eq!(ask("one", 8).await, Some(Lease { until: at(13), taken_over: false }));
+}
+
+#[tokio::test]
+async fn one_node_writes_the_price_and_all_read_it() {
+    let url = database!();
+    let (one, two) = (World::with(open(&url).await, &["a"]).await, open(&url).await);
+    assert_eq!(two.price(SOURCE).await.expect("read"), None);
+    one.store.set_price(SOURCE, 0.25, at(1)).await.expect("written");
+    one.store.set_price(SOURCE, 0.5, at(2)).await.expect("written");
+    assert_eq!(two.price(SOURCE).await.expect("read"), Some(0.5));
 }
 
 /// A poll that changes the shared records, tells of it, and now and then lists another target.

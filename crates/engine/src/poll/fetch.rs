@@ -159,10 +159,12 @@ fn rewarded(job: &Job<'_>, ended: Time, fetched: &mut Fetched) {
     }
 }
 
-/// A request's time limit never exceeds what is left of the lease: whoever takes the target over waits for no ghost.
+/// A request's time limit never exceeds what is left of the lease, on the target as on the source: whoever takes it over
+/// waits for no ghost.
 fn limits(job: &Job<'_>) -> Option<FetchLimits> {
     let limits = job.source.limits();
-    let left = job.shared.clock.real(job.lease_until() - job.shared.clock.now());
+    let until = job.lane.tenure().until().map_or(job.lease_until(), |until| until.min(job.lease_until()));
+    let left = job.shared.clock.real(until - job.shared.clock.now());
     (!left.is_zero()).then(|| FetchLimits {
         total: limits.timeout.to_std().min(left),
         connect: limits.connect_timeout.to_std(),

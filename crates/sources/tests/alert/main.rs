@@ -105,6 +105,7 @@ impl Look {
             requires: Effect::Any,
             quiet: None,
             unseen_for: None,
+            at: None,
         });
         self
     }

@@ -230,7 +230,7 @@ impl Loaded {
             return Err(self.refuse(&["engine", "node"], "expected 1 to 64 bytes without control characters"));
         }
         let spans = [
-            ("lease", engine.lease, Span::secs(5), Span::hours(1)),
+            ("lease", engine.lease, Span::secs(1), Span::hours(1)),
             ("claim_ahead", engine.claim_ahead, Span::ZERO, Span::mins(1)),
             ("shutdown_grace", engine.shutdown_grace, Span::ZERO, Span::secs(4)),
         ];

@@ -4,8 +4,10 @@ mod claim;
 mod commit;
 mod derived;
 mod rows;
+mod sharing;
 
 pub use claim::*;
 pub use commit::*;
 pub use derived::*;
 pub use rows::*;
+pub use sharing::*;

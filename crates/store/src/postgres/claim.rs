@@ -143,7 +143,7 @@ pub(super) async fn next_wake(client: &Client, sources: &[String]) -> Work<Optio
 
 pub(super) async fn release(client: &Client, claims: &[(TargetId, u64)]) -> Work<()> {
     let (ids, fences) = split(claims);
-    one(client, "SELECT stakeout_release($1, $2)", &[&ids, &fences]).await?;
+    one(client, "SELECT stakeout_give_back($1, $2)", &[&ids, &fences]).await?;
     Ok(())
 }
 

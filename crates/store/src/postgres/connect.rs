@@ -25,6 +25,10 @@ use crate::StoreError;
 /// How long a connection may take to be made, and how long to wait for a free one.
 const PATIENCE: Duration = Duration::from_secs(10);
 
+/// How long a connection may be silent before it is asked whether it is still there, and how often then.
+const SILENCE: Duration = Duration::from_secs(5);
+const PROBE_EVERY: Duration = Duration::from_secs(2);
+
 /// Where a database is and how to talk to it.
 #[derive(Clone)]
 pub(super) struct Address {
@@ -51,6 +55,12 @@ impl Address {
         }
         if config.get_connect_timeout().is_none() {
             config.connect_timeout(PATIENCE);
+        }
+        // A peer that is gone without a word is noticed before its absence costs a lease.
+        config.keepalives_idle(SILENCE).keepalives_interval(PROBE_EVERY).keepalives_retries(3);
+        #[cfg(target_os = "linux")]
+        if config.get_tcp_user_timeout().is_none() {
+            config.tcp_user_timeout(PATIENCE);
         }
         // Our statements are short: compiling them would take longer than running them.
         let options = config.get_options().map(|own| format!("{own} ")).unwrap_or_default();

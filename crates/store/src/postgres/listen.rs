@@ -89,6 +89,7 @@ fn parse(said: &str, own: &str) -> Option<Hint> {
         "events" => numbers.next().map(|seq| Hint::Events(seq as u64)),
         "plans" => Some(Hint::Plans(numbers.map(TargetId).collect())),
         "settings" => Some(Hint::Settings),
+        "values" => Some(Hint::Values),
         _ => None,
     }
 }
@@ -103,6 +104,7 @@ mod tests {
         assert_eq!(parse("n1 plans 3,4", "n2"), Some(Hint::Plans(vec![TargetId(3), TargetId(4)])));
         assert_eq!(parse("n1 plans ", "n2"), Some(Hint::Plans(vec![])));
         assert_eq!(parse("n1 settings", "n2"), Some(Hint::Settings));
+        assert_eq!(parse("n1 values", "n2"), Some(Hint::Values));
         for nothing in ["n2 settings", "n1 tomorrow", "n1", "", "n1 events"] {
             assert_eq!(parse(nothing, "n2"), None, "{nothing}");
         }

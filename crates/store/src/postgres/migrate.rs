@@ -8,17 +8,20 @@ use super::fault::Work;
 use crate::StoreError;
 
 /// Append-only: the schema version is the length of this list, so a step that was ever released never changes.
-pub(super) const STEPS: &[&[&str]] = &[&[
-    include_str!("../../migrations/postgres/0001_tables.sql"),
-    include_str!("../../migrations/postgres/0001_locks.sql"),
-    include_str!("../../migrations/postgres/0001_records.sql"),
-    include_str!("../../migrations/postgres/0001_events.sql"),
-    include_str!("../../migrations/postgres/0001_targets.sql"),
-    include_str!("../../migrations/postgres/0001_commit.sql"),
-    include_str!("../../migrations/postgres/0001_derive.sql"),
-    include_str!("../../migrations/postgres/0001_history.sql"),
-    include_str!("../../migrations/postgres/0001_upkeep.sql"),
-]];
+pub(super) const STEPS: &[&[&str]] = &[
+    &[
+        include_str!("../../migrations/postgres/0001_tables.sql"),
+        include_str!("../../migrations/postgres/0001_locks.sql"),
+        include_str!("../../migrations/postgres/0001_records.sql"),
+        include_str!("../../migrations/postgres/0001_events.sql"),
+        include_str!("../../migrations/postgres/0001_targets.sql"),
+        include_str!("../../migrations/postgres/0001_commit.sql"),
+        include_str!("../../migrations/postgres/0001_derive.sql"),
+        include_str!("../../migrations/postgres/0001_history.sql"),
+        include_str!("../../migrations/postgres/0001_upkeep.sql"),
+    ],
+    &[include_str!("../../migrations/postgres/0002_nodes.sql")],
+];
 
 /// What is raised when somebody else was faster.
 const OVERTAKEN: &str = "SP002";

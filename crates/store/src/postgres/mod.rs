@@ -22,6 +22,7 @@ mod migrate;
 mod prune;
 mod read;
 mod rows;
+mod sharing;
 mod store;
 mod targets;
 mod tokens;
@@ -29,8 +30,9 @@ mod wire;
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
 
-use deadpool_postgres::{Client, Pool};
+use deadpool_postgres::{Client, Object, Pool};
 use tokio::sync::broadcast;
 use tokio_postgres::Row;
 use tokio_postgres::types::ToSql;
@@ -78,6 +80,9 @@ pub struct PgStore {
 
 /// How many hints may wait for whoever is slow; a lost hint is found by looking.
 const HINTS: usize = 64;
+
+/// The longest an answer may take. Reading or pruning a large database takes long, a dead network for ever.
+const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// A parameter of a statement.
 type Parameter<'a> = &'a (dyn ToSql + Sync);
@@ -170,13 +175,18 @@ impl PgStore {
         }
     }
 
-    /// Runs `work` on a connection.
+    /// Runs `work` on a connection. A database that does not answer is no reason to wait for ever: the connection is
+    /// given up, and what was asked may or may not have been done, as when it is lost.
     async fn on<T>(&self, doing: &'static str, work: impl AsyncFnOnce(&Client) -> Work<T>) -> Result<T> {
-        let done = async {
-            let client = self.pool.get().await?;
-            work(&client).await
-        };
-        done.await.map_err(|fault| fault.into_store(doing))
+        let client = self.pool.get().await.map_err(|error| Fault::from(error).into_store(doing))?;
+        match tokio::time::timeout(ANSWER_LIMIT, work(&client)).await {
+            Ok(done) => done.map_err(|fault| fault.into_store(doing)),
+            Err(_) => {
+                drop(Object::take(client));
+                let message = format!("no answer within {} s", ANSWER_LIMIT.as_secs());
+                Err(StoreError::Database { doing, message })
+            }
+        }
     }
 
     /// The rows of sources by name; unknown ones are left out.

@@ -8,12 +8,14 @@ use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Time};
 use tokio::sync::broadcast;
 
 use super::fault::Fault;
-use super::{PgStore, all, browse, claim, control, derived, one, prune, read, targets, tokens, wire};
+use super::{
+    PgStore, all, browse, claim, control, derived, one, prune, read, sharing, targets, tokens, wire,
+};
 use crate::{
     Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
-    Hint, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog,
-    Pruned, Reconciled, RecordFilter, Result, Retention, Sibling, Store, StoreStats, StoredRecord,
-    TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
+    Grant, GrantRequest, Hint, HistoryRow, HistoryWindow, KvRow, Lease, LeaseRequest, ListedPoll,
+    ListedRecord, LogEnds, NewPlan, PollCommit, PollLog, Pruned, Reconciled, RecordFilter, Result, Retention,
+    Sibling, Store, StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -234,6 +236,30 @@ impl Store for PgStore {
 
     async fn stats(&self) -> Result<StoreStats> {
         self.on("count", async |client| read::stats(client).await).await
+    }
+
+    fn is_shared(&self) -> bool {
+        true
+    }
+
+    async fn lease(&self, request: &LeaseRequest) -> Result<Option<Lease>> {
+        self.on("take a lease", async |client| self.take_lease(client, request).await).await
+    }
+
+    async fn grant(&self, request: &GrantRequest) -> Result<Option<Grant>> {
+        self.on("share a source's limits", async |client| self.take_grant(client, request).await).await
+    }
+
+    async fn leave(&self, node: &str) -> Result<()> {
+        self.on("leave", async |client| sharing::leave(client, node).await).await
+    }
+
+    async fn price(&self, source: &str) -> Result<Option<f64>> {
+        self.on("read a price", async |client| sharing::price(client, source).await).await
+    }
+
+    async fn set_price(&self, source: &str, price: f64, now: Time) -> Result<()> {
+        self.on("write a price", async |client| sharing::set_price(client, source, price, now).await).await
     }
 
     fn hints(&self) -> Option<broadcast::Receiver<Hint>> {

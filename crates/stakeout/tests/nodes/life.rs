@@ -1,0 +1,78 @@
+//! The node that holds the target is killed or stopped at random moments, again and again; the other takes over when the
+//! lease has run out.
+
+use std::time::{Duration, Instant};
+
+use stakeout_sim::SplitMix64;
+
+use crate::support::{LEASE_MS, Node, Site, now_ms, until};
+use crate::truth::{INTERVAL_MS, SEED, TIMEOUT_MS, Truth};
+
+/// Of these every third is a stop: the process comes back later and does not know that it was away.
+const ROUNDS: usize = 6;
+
+/// A random moment within a poll: spinning, because a sleep would always end at the same place.
+fn spin(random: &mut SplitMix64) {
+    let spin = Duration::from_micros(random.between(0, 2 * INTERVAL_MS * 1_000));
+    let spinning = Instant::now();
+    while spinning.elapsed() < spin {
+        std::hint::spin_loop();
+    }
+}
+
+#[test]
+fn a_killed_or_stopped_node_loses_nothing_and_doubles_nothing() {
+    let Some(site) = Site::new() else { return };
+    let mut truth = Truth::new(3_000);
+    let names = ["one", "two"];
+    let source = truth.source(&format!("{INTERVAL_MS}ms"));
+    let configs = names.map(|node| site.configure(node, &site.database, "off", &source));
+    let mut nodes = [Node::start(&configs[0]), Node::start(&configs[1])];
+    let eye = site.eye();
+    let mut random = SplitMix64::new(SEED);
+    let mut waits_ms: Vec<u64> = Vec::new();
+    let mut newest = 0;
+
+    for round in 0..ROUNDS {
+        until("somebody holds the target", || eye.holder().is_some());
+        let polled = eye.polls() + random.between(60, 100) as i64;
+        let began = now_ms();
+        until("it is polled", || eye.polls() > polled);
+        let holder = eye.holder().expect("held between its polls");
+        let victim = names.iter().position(|name| **name == holder).expect("one of ours");
+        let other = names[1 - victim];
+        spin(&mut random);
+        truth.calm_since(began);
+        let stopped = round % 3 == 2;
+        nodes[victim].signal(if stopped { "-STOP" } else { "-KILL" });
+        let lost = now_ms();
+        let polls = eye.polls();
+        until("the other one takes over", || eye.holder().as_deref() == Some(other) && eye.polls() > polls);
+        println!("round {round}: {holder} {}, {other} took over", if stopped { "stopped" } else { "killed" });
+        waits_ms.push(now_ms() - lost);
+        if stopped {
+            nodes[victim].signal("-CONT");
+        } else {
+            nodes[victim].wait();
+            nodes[victim] = Node::start(&configs[victim]);
+        }
+        let seq = eye.number("SELECT max(seq)::text FROM events");
+        assert!(seq >= newest, "sequence numbers went back");
+        newest = seq;
+    }
+    let began = now_ms();
+    let polled = eye.polls() + 50;
+    until("life goes on", || eye.polls() > polled);
+    truth.calm_since(began);
+    nodes.iter().for_each(|node| node.signal("-TERM"));
+    for node in &mut nodes {
+        let status = node.wait();
+        assert!(status.success(), "SIGTERM ends it cleanly: {status}");
+    }
+    println!("{ROUNDS} rounds; polled again after {waits_ms:?} ms");
+    // The lease, one request time-out of the successor, a look, and a machine that has other things to do.
+    let longest = waits_ms.iter().max().copied().unwrap_or_default();
+    assert!(longest < LEASE_MS + TIMEOUT_MS + 1_000 + 5_000, "{waits_ms:?}");
+    assert_eq!(eye.number("SELECT count(*)::text FROM targets WHERE owner IS NOT NULL"), 0, "all given back");
+    assert!(truth.compare(&eye) > 10, "too few states to check");
+}

@@ -1,0 +1,12 @@
+//! Several processes of the real binary on one PostgreSQL: what they share, what they tell each other, and what happens
+//! when one of them, the database or the network is gone.
+
+#![allow(clippy::print_stdout, reason = "a failed round is understood by what came before it")]
+#![cfg(unix)]
+
+mod commands;
+mod life;
+mod limits;
+mod support;
+mod truth;
+mod words;

@@ -1,0 +1,192 @@
+//! Nodes of the real binary, an upstream that knows the truth, and somebody who looks at the database by other means.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use stakeout_store::conformance::server::PostgresServer;
+use tempfile::TempDir;
+use tokio::runtime::Runtime;
+use tokio_postgres::{Client, NoTls};
+
+pub(crate) const LEASE_MS: u64 = 3_000;
+
+pub(crate) fn now_ms() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970").as_millis() as u64
+}
+
+/// A database of its own and a directory for configurations and logs.
+pub(crate) struct Site {
+    pub(crate) dir: TempDir,
+    pub(crate) database: String,
+}
+
+impl Site {
+    /// `None`, having said why, where there is no PostgreSQL.
+    pub(crate) fn new() -> Option<Site> {
+        let postgres = PostgresServer::shared()?;
+        let runtime = Runtime::new().expect("a runtime");
+        let database = runtime.block_on(postgres.create());
+        Some(Site { dir: tempfile::tempdir().expect("a directory"), database })
+    }
+
+    /// Writes a node's configuration.
+    pub(crate) fn configure(&self, node: &str, database: &str, listen: &str, sources: &str) -> PathBuf {
+        let path = self.dir.path().join(format!("{node}.toml"));
+        let text = format!(
+            r#"
+[store]
+url = "{database}"
+
+[server]
+listen = "{listen}"
+
+[engine]
+node = "{node}"
+lease = "{LEASE_MS}ms"
+
+{sources}
+"#
+        );
+        std::fs::write(&path, text).expect("write the configuration");
+        path
+    }
+
+    /// Starts a node that answers nobody.
+    pub(crate) fn node(&self, node: &str, sources: &str) -> Node {
+        Node::start(&self.configure(node, &self.database, "off", sources))
+    }
+
+    pub(crate) fn eye(&self) -> Eye {
+        Eye::open(&self.database)
+    }
+
+    /// Runs a command beside the nodes and answers what it said.
+    pub(crate) fn says(&self, arguments: &[&str]) -> String {
+        said(&stakeout(&self.database, self.dir.path(), arguments))
+    }
+}
+
+/// A running node; nothing of it is left when the test is over, however it ends.
+pub(crate) struct Node {
+    pub(crate) child: Child,
+    pub(crate) log: PathBuf,
+}
+
+impl Node {
+    pub(crate) fn start(config: &Path) -> Node {
+        Node::start_with(config, &[])
+    }
+
+    pub(crate) fn start_with(config: &Path, variables: &[(&str, &str)]) -> Node {
+        let log = config.with_extension("log");
+        let append = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stakeout"));
+        command.args(["run", "-c"]).arg(config).stdout(Stdio::null()).stderr(append);
+        command.envs(variables.iter().copied());
+        Node { child: command.spawn().expect("the binary starts"), log }
+    }
+
+    pub(crate) fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args([name, &self.child.id().to_string()]).status().expect("kill");
+        assert!(sent.success());
+    }
+
+    pub(crate) fn wait(&mut self) -> ExitStatus {
+        self.child.wait().expect("reaped")
+    }
+
+    /// Asks it to stop and waits until it has.
+    pub(crate) fn stop(&mut self) {
+        self.signal("-TERM");
+        let status = self.wait();
+        assert!(status.success(), "SIGTERM ends it cleanly: {status}");
+    }
+
+    pub(crate) fn logged(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        // It may have ended already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        if std::thread::panicking() {
+            println!("{}:\n{}", self.log.display(), self.logged());
+        }
+    }
+}
+
+/// The database, looked at by other means.
+pub(crate) struct Eye {
+    runtime: Runtime,
+    client: Client,
+}
+
+impl Eye {
+    pub(crate) fn open(url: &str) -> Eye {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
+        let runtime = runtime.expect("a runtime");
+        let client = runtime.block_on(async {
+            let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connects");
+            tokio::spawn(connection);
+            client
+        });
+        Eye { runtime, client }
+    }
+
+    pub(crate) fn texts(&self, sql: &str) -> Vec<String> {
+        let rows = self.runtime.block_on(self.client.query(sql, &[])).unwrap_or_default();
+        rows.iter().filter_map(|row| row.get::<_, Option<String>>(0)).collect()
+    }
+
+    /// Runs statements.
+    pub(crate) fn run(&self, sql: &str) {
+        self.runtime.block_on(self.client.batch_execute(sql)).expect("a statement");
+    }
+
+    pub(crate) fn holder(&self) -> Option<String> {
+        self.texts("SELECT owner FROM targets").pop()
+    }
+
+    pub(crate) fn number(&self, sql: &str) -> i64 {
+        self.texts(sql).pop().and_then(|text| text.parse().ok()).unwrap_or_default()
+    }
+
+    /// How many polls were committed.
+    pub(crate) fn polls(&self) -> i64 {
+        self.number("SELECT sum(poll_no)::text FROM targets")
+    }
+}
+
+/// How often somebody who waits looks.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Waits until something is so.
+pub(crate) fn until(what: &str, is_so: impl FnMut() -> bool) -> Duration {
+    until_within(Duration::from_secs(60), what, is_so)
+}
+
+/// The same, with a limit.
+pub(crate) fn until_within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
+    let began = Instant::now();
+    while !is_so() {
+        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
+        // Whoever spins takes the processor from those it waits for.
+        std::thread::park_timeout(LOOK_EVERY);
+    }
+    began.elapsed()
+}
+
+pub(crate) fn stakeout(database: &str, dir: &Path, arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_stakeout"));
+    command.args(arguments).current_dir(dir).env("STAKEOUT_STORE", database);
+    command.output().expect("the binary runs")
+}
+
+pub(crate) fn said(output: &Output) -> String {
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}

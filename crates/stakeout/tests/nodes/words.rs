@@ -1,0 +1,142 @@
+//! What is said to one node reaches the others: plans, settings, events, published values.
+
+use std::io::{BufRead, BufReader, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use stakeout_core::Time;
+use stakeout_sim::fpv::{demo, serve};
+
+use crate::support::{Node, Site, until, until_within};
+use crate::truth::Truth;
+
+/// A node that answers, and where.
+struct Answering {
+    node: Node,
+    address: SocketAddr,
+}
+
+impl Answering {
+    fn start(site: &Site, name: &str, sources: &str) -> Answering {
+        let config = site.configure(name, &site.database, "127.0.0.1:0", sources);
+        let log = config.with_extension("log");
+        let append = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stakeout"));
+        command.args(["run", "-c"]).arg(&config).stdout(Stdio::piped()).stderr(append);
+        let mut child = command.spawn().expect("the binary starts");
+        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
+        let node = Node { child, log };
+        let address = lines
+            .by_ref()
+            .find_map(|line| line.split_once("API at http://")?.1.trim_end_matches('/').parse().ok());
+        std::thread::spawn(move || lines.for_each(drop));
+        Answering { node, address: address.expect("it says where it listens") }
+    }
+
+    fn request(&self, method: &str, path: &str, body: &str) -> BufReader<TcpStream> {
+        let mut stream = TcpStream::connect(self.address).expect("connects");
+        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("a limit");
+        let request = format!(
+            "{method} {path} HTTP/1.1\r\nhost: {}\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            self.address,
+            body.len()
+        );
+        stream.write_all(request.as_bytes()).expect("sent");
+        BufReader::new(stream)
+    }
+
+    /// Asks and answers the status line.
+    fn asks(&self, method: &str, path: &str, body: &str) -> String {
+        let mut line = String::new();
+        self.request(method, path, body).read_line(&mut line).expect("an answer");
+        line.trim().to_owned()
+    }
+}
+
+/// A person talks to the node that does not hold the target. A poll, a setting and a switch take effect within a second.
+#[test]
+fn what_is_said_to_any_node_reaches_the_one_that_holds_the_target() {
+    let Some(site) = Site::new() else { return };
+    let truth = Truth::new(60_000);
+    // Polled so rarely that only being told can explain a poll.
+    let source = truth.source("15s");
+    let mut nodes = ["one", "two"].map(|name| Answering::start(&site, name, &source));
+    let eye = site.eye();
+    until("it is polled and held", || eye.polls() > 0 && eye.holder().is_some());
+    let key = eye.texts("SELECT key FROM targets").remove(0);
+    let other = |holder: &str| usize::from(holder == "one");
+    let second = Duration::from_secs(1);
+
+    let mut took = Vec::new();
+    for _ in 0..3 {
+        let holder = eye.holder().expect("held");
+        let polls = eye.polls();
+        let status = nodes[other(&holder)].asks("POST", &format!("/v1/targets/script/{key}/poll"), "");
+        assert!(status.contains(" 20"), "{status}");
+        took.push(until_within(second, "it is polled at once", || eye.polls() > polls));
+        until("it is held again", || eye.holder().is_some());
+    }
+    let holder = eye.holder().expect("held");
+    let polls = eye.polls();
+    let status =
+        nodes[other(&holder)].asks("PUT", "/v1/settings/source.script.every_ms", r#"{"value": 200}"#);
+    assert!(status.contains(" 20"), "{status}");
+    took.push(until_within(2 * second, "it is polled faster", || eye.polls() > polls + 2));
+    let holder = until_held(&eye);
+    let status = nodes[other(&holder)].asks("POST", &format!("/v1/targets/script/{key}/disable"), "");
+    assert!(status.contains(" 20"), "{status}");
+    took.push(until_within(second, "it is let go of", || eye.holder().is_none()));
+    let polls = eye.polls();
+    let asked = Instant::now();
+    until("two of its intervals pass", || eye.polls() > polls + 1 || asked.elapsed() > second);
+    assert!(eye.polls() <= polls + 1, "switched off is switched off");
+    println!("told within {took:?}");
+    nodes.iter_mut().for_each(|answering| answering.node.stop());
+}
+
+fn until_held(eye: &crate::support::Eye) -> String {
+    let mut holder = None;
+    until("it is held", || {
+        holder = eye.holder();
+        holder.is_some()
+    });
+    holder.expect("just seen")
+}
+
+/// Ten times as fast as life: something happens all the time.
+fn fast() -> impl Fn() -> Time + Copy + Send + Sync + 'static {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
+    let (began_us, began) = (since.as_micros() as i64, Instant::now());
+    move || Time(began_us + began.elapsed().as_micros() as i64 * 10)
+}
+
+/// The stream of the node that asks nobody shows what the other one brings.
+#[test]
+fn events_and_published_values_reach_the_streams_of_all_nodes() {
+    let Some(site) = Site::new() else { return };
+    let now = fast();
+    let server = serve(Arc::new(demo(now())), now);
+    let source = format!("[source.track]\nkind = \"fpv\"\nurl = \"{}\"\n", server.url(""));
+    let mut one = Answering::start(&site, "one", &source);
+    let eye = site.eye();
+    until("one asks the source", || eye.polls() > 0);
+    let mut two = Answering::start(&site, "two", &source);
+    let stream = two.request("GET", "/v1/events/stream", "");
+    let (mut values, mut events) = (0, 0);
+    for line in stream.lines().map_while(Result::ok) {
+        match line.strip_prefix("event: ") {
+            Some("kv") => values += 1,
+            Some("heartbeat") | None => {}
+            Some(_) => events += 1,
+        }
+        if values > 3 && events > 0 {
+            break;
+        }
+    }
+    assert!(values > 3 && events > 0, "{values} values, {events} events");
+    assert_eq!(eye.texts("SELECT DISTINCT owner FROM targets WHERE owner IS NOT NULL"), ["one"]);
+    one.node.stop();
+    two.node.stop();
+}
