@@ -66,7 +66,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
     let pace = args.pace();
     let mut table = Table::default();
     type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
-    let measures: [(What, &str, Measure); 9] = [
+    let measures: [(What, &str, Measure); 10] = [
         (What::Lateness, "lateness", lateness::measure),
         (What::Throughput, "polls per second", throughput::measure),
         (What::Commit, "group commit", group_commit::measure),
