@@ -5,8 +5,11 @@
 
 use serde_json::Value as Json;
 
-use crate::judge::{Change, Draft, Effect};
-use crate::{Facts, Fingerprint, Record, Span, TargetSpec, Time};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::judge::{Change, Effect};
+use crate::{Facts, Fingerprint, Record, SettingRefused, Span, TargetSpec, Time};
 
 /// The type of the events that alerts make.
 pub const EVENT_TYPE: &str = "alert.raised";
@@ -28,10 +31,23 @@ pub struct Occasion<'a> {
     pub records: &'a [Record],
     /// What changed.
     pub changes: &'a [Change<'a>],
-    /// What is told of it.
-    pub drafts: &'a [Draft],
+    /// What is to be told of it.
+    pub told: &'a [Told<'a>],
     /// How the poll went.
     pub went: Went,
+}
+
+/// An event that is to be told, if the commit agrees.
+#[derive(Clone, Copy, Debug)]
+pub struct Told<'a> {
+    /// Its type.
+    pub event_type: &'a str,
+    /// The record it is about.
+    pub subject: Fingerprint,
+    /// Its readable key.
+    pub subject_key: &'a str,
+    /// The payload.
+    pub data: &'a Json,
 }
 
 /// How a poll went, as far as somebody may want to hear of it.
@@ -62,7 +78,7 @@ pub type Moment = (Time, Json);
 pub struct Ring {
     /// The alert's name.
     pub alert: String,
-    /// Rings only if this draft of the occasion, by its place, becomes an event.
+    /// Rings only if this event of the occasion, by its place, comes about.
     pub follows: Option<usize>,
     /// The record it is about.
     pub subject: Fingerprint,
@@ -91,6 +107,40 @@ pub trait Alerts: Send + Sync + 'static {
     /// The next moment after `now` at which a target should be looked at for an alert's sake.
     fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time>;
 
+    /// The rules of the configuration with these stored ones, by name, which go before them.
+    fn configured(&self, stored: &BTreeMap<String, Json>) -> Result<Arc<dyn Alerts>, SettingRefused>;
+
+    /// All rules in force by name, as they would be written.
+    fn written(&self) -> BTreeMap<String, Json>;
+
     /// Whether there is no rule at all, so that nothing has to be asked.
     fn is_empty(&self) -> bool;
+}
+
+/// Nobody asked for anything.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Silence;
+
+impl Alerts for Silence {
+    fn questions(&self, _: &Occasion<'_>) -> Vec<Question> {
+        Vec::new()
+    }
+    fn judge(&self, _: &Occasion<'_>, _: &[(Question, Vec<Moment>)]) -> Vec<Ring> {
+        Vec::new()
+    }
+    fn bell(&self, _: &str, _: &Facts, _: Time) -> Option<Time> {
+        None
+    }
+    fn configured(&self, stored: &BTreeMap<String, Json>) -> Result<Arc<dyn Alerts>, SettingRefused> {
+        match stored.iter().next() {
+            None => Ok(Arc::new(Silence)),
+            Some((name, rule)) => Err(SettingRefused::new(name, rule, "there are no alerts here")),
+        }
+    }
+    fn written(&self) -> BTreeMap<String, Json> {
+        BTreeMap::new()
+    }
+    fn is_empty(&self) -> bool {
+        true
+    }
 }

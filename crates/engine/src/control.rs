@@ -10,6 +10,7 @@ use stakeout_core::{SettingRefused, Source, Span, Time};
 use stakeout_store::{KvRow, TargetId};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 
+use crate::alerts;
 use crate::claimer::LookCount;
 use crate::clock::Clock;
 use crate::dispatch::Message;
@@ -60,6 +61,7 @@ impl Control {
         let _one_at_a_time = self.shared.settings.lock().await;
         let (lanes, stored) = self.try_setting(key, value.as_ref()).await?;
         self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
+        self.shared.alerts.follow(&stored);
         let mut moved = Vec::new();
         for lane in lanes {
             let settings = settings_of(&**lane.filed(), &stored);
@@ -195,10 +197,16 @@ impl Control {
         key: &str,
         value: Option<&Json>,
     ) -> Result<(Vec<&Lane>, Vec<(String, Json)>), EngineError> {
-        let (lanes, name) = self.meant(key)?;
         let mut stored = self.shared.store.settings().await?;
         stored.retain(|(known, _)| known != key);
         stored.extend(value.map(|value| (key.to_owned(), value.clone())));
+        if let (Some(name), Some(rule)) = (key.strip_prefix(alerts::SETTING_PREFIX), value) {
+            self.shared.alerts.filed().configured(&BTreeMap::from([(name.to_owned(), rule.clone())]))?;
+        }
+        if key.starts_with(alerts::SETTING_PREFIX) {
+            return Ok((Vec::new(), stored));
+        }
+        let (lanes, name) = self.meant(key)?;
         if let Some(value) = value {
             lanes.iter().try_for_each(|lane| check(&**lane.filed(), &stored, name, value))?;
         }

@@ -7,6 +7,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use stakeout_core::alert::{Occasion, RULE_PREFIX, Ring, Went};
 use stakeout_core::derive::{Derived, Derives, Held, Holdings, Published};
 use stakeout_core::judge::Draft;
 use stakeout_core::{EventId, Fingerprint, Record, Source, Span, TargetSpec, Time, cadence};
@@ -18,6 +19,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::alerts;
 use crate::dispatch::Message;
 use crate::lane::Lane;
 use crate::poll::{first_look, schedule_of};
@@ -149,8 +151,37 @@ async fn differences(
     refocus(shared, lane, whole, derived.focus, now, &mut commit).await?;
     if !commit.is_empty() {
         commit.events = derived.drafts.into_iter().map(|draft| event(source.name(), draft, now)).collect();
+        commit.events.extend(rings(shared, source.name(), now, &commit.events).await?);
     }
     Ok(commit)
+}
+
+/// Whom of those who asked is this to be told?
+async fn rings(
+    shared: &Shared,
+    source: &str,
+    now: Time,
+    events: &[EventWrite],
+) -> Result<Vec<EventWrite>, StoreError> {
+    let rules = shared.alerts.now();
+    if rules.is_empty() || events.is_empty() {
+        return Ok(Vec::new());
+    }
+    let occasion = Occasion {
+        source,
+        target: None,
+        at: now,
+        facts: None,
+        records: &[],
+        changes: &[],
+        told: &[],
+        went: Went::default(),
+    };
+    let id = |ring: &Ring, ordinal: u32| {
+        let rule = format!("{RULE_PREFIX}{}", ring.alert);
+        EventId::of_trigger(source, &rule, &format!("{}#{ordinal}", ring.subject_key), &now.to_string())
+    };
+    alerts::rings(&*shared.store, &*rules, &occasion, events, id).await
 }
 
 fn other_value(whole: &Whole, published: Published) -> Option<KvWrite> {
@@ -232,5 +263,7 @@ fn event(source: &str, draft: Draft, now: Time) -> EventWrite {
         requires: draft.requires,
         quiet: draft.quiet,
         unseen_for: draft.unseen_for,
+        follows: None,
+        sinks: Vec::new(),
     }
 }

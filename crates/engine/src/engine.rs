@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicUsize};
 use std::time::Duration;
 
+use stakeout_core::alert::{Alerts, Silence};
 use stakeout_core::{SettingRefused, Source, Span};
 use stakeout_store::{Retention, Store, StoreError, Wanted};
 use tokio::sync::{Mutex, Notify, broadcast, mpsc, watch};
@@ -12,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
+use crate::alerts::Book;
 use crate::clock::Clock;
 use crate::committer::{CommitTimes, Committer};
 use crate::control::Control;
@@ -45,6 +47,8 @@ pub struct EngineConfig {
     pub clock: Clock,
     /// Who is told.
     pub sinks: Vec<Arc<dyn Sink>>,
+    /// What people asked to be told, besides what is stored.
+    pub alerts: Arc<dyn Alerts>,
     /// How long things are kept.
     pub retention: Retention,
     /// How long a claim holds without being renewed.
@@ -67,6 +71,7 @@ impl EngineConfig {
             fetch,
             clock: Clock::system(),
             sinks: Vec::new(),
+            alerts: Arc::new(Silence),
             retention: Retention {
                 events: Span::hours(24 * 90),
                 history: Span::hours(24 * 400),
@@ -164,6 +169,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         Arc::clone(&commits),
     );
     let newest = config.store.stats().await?.seq;
+    let settings = config.store.settings().await?;
     let shared = Arc::new(Shared {
         node: config.node,
         started: config.clock.now(),
@@ -173,6 +179,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         lanes,
         committer,
         sink_names: config.sinks.iter().map(|sink| sink.name().to_owned()).collect(),
+        alerts: Book::new(config.alerts, &settings),
         lease: config.lease,
         keep: config.keep,
         ahead: config.ahead,

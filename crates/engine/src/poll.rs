@@ -135,8 +135,8 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
         // What did the records that changed look like before? Unchanged polls read nothing.
         let recalled = recall::recall(&job, &compared).await;
 
-        // What of it is worth keeping in history, and what is worth telling?
-        let judged = judge::judge(&job, &fetched, &compared, recalled);
+        // What of it is worth keeping in history, what is worth telling, and who asked to be told?
+        let judged = judge::judge(&job, &fetched, &compared, &planned, recalled).await;
 
         // All of it, or nothing. Another target may have changed a shared record meanwhile: then once more.
         tries += 1;

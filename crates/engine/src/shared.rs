@@ -8,6 +8,7 @@ use stakeout_core::{Event, Span, Time};
 use stakeout_store::{Done, KvRow, Store, StoreError};
 use tokio::sync::{Mutex, Notify, broadcast, watch};
 
+use crate::alerts::Book;
 use crate::claimer::LooksMade;
 use crate::clock::Clock;
 use crate::committer::{CommitTimes, Committer};
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub(crate) lanes: BTreeMap<String, Lane>,
     pub(crate) committer: Committer,
     pub(crate) sink_names: Vec<String>,
+    /// The rules of alerts that are in force.
+    pub(crate) alerts: Book,
     /// When this engine started: what was due before was missed by downtime.
     pub(crate) started: Time,
     /// How long a claim holds.

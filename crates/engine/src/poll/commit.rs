@@ -17,7 +17,7 @@ use super::fetch::Fetched;
 use super::judge::Judged;
 use super::normalize::redact;
 use super::plan::Planned;
-use super::{Job, Report, standing};
+use super::{Job, Report};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -119,8 +119,6 @@ fn assemble(
         run: Some(planned.run.clone()),
     };
     let log = log(job, fetched, compared, &judged, planned);
-    let (alert, kv) = standing::told(job, fetched);
-    let events = judged.events.into_iter().chain(alert).collect();
     PollCommit {
         target: claim.target,
         source: claim.source.clone(),
@@ -138,10 +136,10 @@ fn assemble(
         releases: judged.releases,
         lapsed: judged.lapsed,
         history: judged.history,
-        events,
+        events: judged.events,
         sinks: job.shared.sink_names.clone(),
         reconcile: judged.reconcile,
-        kv,
+        kv: judged.kv,
         log,
         finished_run: planned.finished_run.clone(),
         sample: sample(fetched, compared),

@@ -5,23 +5,26 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 use serde_json::{Map, Value as Json};
+use stakeout_core::alert::{Occasion, RULE_PREFIX, Ring, Went};
 use stakeout_core::compare::{Comparison, Item, Verdict};
 use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::record::object_text;
 use stakeout_core::{
-    ContentHash, EventId, Facts, Fingerprint, Last, Observation, Point, Record, TargetSpec, Time, Value,
-    cadence, history,
+    ContentHash, EventId, Facts, Fingerprint, Last, LastOutcome, Observation, Point, Record, TargetSpec,
+    Time, Value, cadence, history,
 };
 use stakeout_store::{
-    Base, EventWrite, HistoryWrite, Lapsed, PollOutcome, Reconcile, RecordWrite, Release, Stamp, StoreError,
-    Wanted,
+    Base, EventWrite, HistoryWrite, KvSet, Lapsed, PollOutcome, Reconcile, RecordWrite, Release, Stamp,
+    StoreError, Wanted,
 };
 
 use super::Job;
 use super::compare::Compared;
 use super::fetch::Fetched;
-use super::plan::schedule_of;
+use super::plan::{Planned, schedule_of};
 use super::recall::Recalled;
+use super::standing;
+use crate::alerts;
 use crate::lane::Lane;
 
 /// Everything a poll wants to write besides its schedule.
@@ -33,6 +36,7 @@ pub(super) struct Judged {
     pub(super) history: Vec<HistoryWrite>,
     pub(super) events: Vec<EventWrite>,
     pub(super) reconcile: Option<Reconcile>,
+    pub(super) kv: Vec<KvSet>,
     pub(super) changes: u32,
     /// Events that will most likely come about: those that the quiet time or another target's hold suppresses say
     /// nothing about how much happens here.
@@ -54,18 +58,23 @@ struct Fresh<'a> {
     content: ContentHash,
 }
 
-pub(super) fn judge(
+pub(super) async fn judge(
     job: &Job<'_>,
     fetched: &Fetched,
     compared: &Compared,
+    planned: &Planned,
     recalled: Result<Recalled, StoreError>,
 ) -> Result<Judged, StoreError> {
     let recalled = recalled?;
-    let Some((observation, comparison)) = &compared.news else { return Ok(Judged::default()) };
-    if compared.outcome == PollOutcome::Doubted {
-        return Ok(Judged::default());
-    }
     let mut judged = Judged::default();
+    let (standing, kv) = standing::told(job, fetched);
+    judged.kv = kv;
+    let believed = compared.news.as_ref().filter(|_| compared.outcome != PollOutcome::Doubted);
+    let Some((observation, comparison)) = believed else {
+        judged.events.extend(standing);
+        ring(job, fetched, compared, planned, &[], &[], &mut judged).await?;
+        return Ok(judged);
+    };
     let news = news(fetched, observation, comparison, &recalled);
     let changes = changes(job, fetched, &news, comparison, &recalled, &mut judged);
     judged.changes = changes.len() as u32;
@@ -99,10 +108,51 @@ pub(super) fn judge(
         judged.newsworthy =
             judged.events.iter().filter(|event| is_newsworthy(event, &recalled)).count() as u32;
     }
+    judged.events.extend(standing);
+    ring(job, fetched, compared, planned, &observation.records, &changes, &mut judged).await?;
     // Rows are locked in fingerprint order, everywhere.
     judged.records.sort_by_key(|write| write.fingerprint);
     judged.releases.sort_by_key(|release| release.fingerprint);
     Ok(judged)
+}
+
+/// Whom of those who asked is this to be told?
+async fn ring(
+    job: &Job<'_>,
+    fetched: &Fetched,
+    compared: &Compared,
+    planned: &Planned,
+    records: &[Record],
+    changes: &[Change<'_>],
+    judged: &mut Judged,
+) -> Result<(), StoreError> {
+    let rules = job.shared.alerts.now();
+    if rules.is_empty() {
+        return Ok(());
+    }
+    let failures = match planned.last.outcome {
+        LastOutcome::Good => 0,
+        LastOutcome::Failed { failures, .. } => failures,
+    };
+    let occasion = Occasion {
+        source: job.source.name(),
+        target: Some(&job.claim.spec),
+        at: fetched.ended,
+        facts: Some((&job.claim.state.facts, &compared.facts)),
+        records,
+        changes,
+        told: &[],
+        went: Went { failures, missed: planned.account.missed },
+    };
+    // A poll is committed once under its number, so it tells rings of the same rule and subject apart.
+    let id = |ring: &Ring, ordinal: u32| {
+        let rule = format!("{RULE_PREFIX}{}", ring.alert);
+        let poll_no = job.claim.poll_no + 1;
+        EventId::of_poll(job.source.name(), job.claim.incarnation, &rule, ring.subject, poll_no, ordinal)
+    };
+    let rings = alerts::rings(&*job.shared.store, &*rules, &occasion, &judged.events, id).await?;
+    judged.events.extend(rings);
+    Ok(())
 }
 
 fn is_first_look(job: &Job<'_>) -> bool {
@@ -325,6 +375,8 @@ fn events(job: &Job<'_>, fetched: &Fetched, comparison: &Comparison, drafts: Vec
             requires: draft.requires,
             quiet: draft.quiet,
             unseen_for: draft.unseen_for,
+            follows: None,
+            sinks: Vec::new(),
         }
     };
     drafts.into_iter().map(with_id).collect()

@@ -54,7 +54,8 @@ pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Pla
     let mut run = claim.state.run.clone();
     let finished_run = run.as_mut().and_then(|run| run.observe(&look));
     let run = run.unwrap_or_else(|| Run::begin(&look));
-    Planned { schedule: schedule_of(next), last, timing, account, since_last_look, run, finished_run }
+    let schedule = with_bell(job, &compared.facts, fetched.ended, schedule_of(next));
+    Planned { schedule, last, timing, account, since_last_look, run, finished_run }
 }
 
 /// Every due poll since this one's slot is accounted for: it was this one, it went by while this one was under way,
@@ -93,6 +94,17 @@ fn account(
         account.missed += skipped;
     }
     account
+}
+
+/// Somebody wants to be told at a certain moment: then there is a look at that moment, not only after it.
+fn with_bell(job: &Job<'_>, facts: &Facts, now: Time, schedule: Schedule) -> Schedule {
+    let bell = job.shared.alerts.now().bell(job.source.name(), facts, now);
+    match (bell, schedule.due) {
+        (Some(bell), Some(due)) if bell < due => {
+            Schedule { due: Some(bell), reason: "an alert rings at this moment".to_owned(), ..schedule }
+        }
+        _ => schedule,
+    }
 }
 
 impl Job<'_> {

@@ -42,6 +42,8 @@ pub(super) fn told(job: &Job<'_>, fetched: &Fetched) -> (Option<EventWrite>, Vec
                 requires: Effect::Any,
                 quiet: Some(QUIET),
                 unseen_for: None,
+                follows: None,
+                sinks: Vec::new(),
             };
             (Some(alert), remember(json!({ "refused": true, "since": fetched.ended })))
         }

@@ -1,12 +1,13 @@
 //! The book of rules: what it has to know, and what rings.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring};
+use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring, Told};
 use stakeout_core::compare::target_fingerprint;
-use stakeout_core::judge::{Change, Draft, Effect};
-use stakeout_core::{Facts, Fingerprint, Record, Span, Stage, Time, Value};
+use stakeout_core::judge::{Change, Effect};
+use stakeout_core::{Facts, Fingerprint, Record, SettingRefused, Span, Stage, Time, Value};
 
 use super::test::{at_path, same_text};
 use super::words::{self, Words};
@@ -57,6 +58,19 @@ impl RuleBook {
 }
 
 impl Alerts for RuleBook {
+    fn configured(&self, stored: &BTreeMap<String, Json>) -> Result<Arc<dyn Alerts>, SettingRefused> {
+        let mut rules = self.rules.clone();
+        for (name, rule) in stored {
+            rules.insert(name.clone(), read(name, rule)?);
+        }
+        Ok(Arc::new(RuleBook { rules }))
+    }
+
+    fn written(&self) -> BTreeMap<String, Json> {
+        let written = |(name, rule): (&String, &AlertConfig)| (name.clone(), json!(rule));
+        self.rules.iter().map(written).collect()
+    }
+
     fn is_empty(&self) -> bool {
         self.rules.is_empty()
     }
@@ -113,6 +127,15 @@ impl Alerts for RuleBook {
     }
 }
 
+/// A rule as it is stored.
+fn read(name: &str, rule: &Json) -> Result<AlertConfig, SettingRefused> {
+    let refused = |expected: String| SettingRefused::new(&format!("alert.{name}"), rule, expected);
+    let config: AlertConfig = serde_path_to_error::deserialize(rule)
+        .map_err(|error| refused(format!("{}: {}", error.path(), error.inner())))?;
+    config.check(name).map_err(|error| refused(error.to_string()))?;
+    Ok(config)
+}
+
 /// The runners of which a field moved, with what it was.
 fn moved<'a>(
     occasion: &'a Occasion<'a>,
@@ -152,17 +175,17 @@ struct Seen<'a> {
 impl Seen<'_> {
     fn rings(&self, name: &str, rule: &AlertConfig) -> Vec<Ring> {
         match &rule.when {
-            When::Event { event_type, filters } => self.each_draft(name, rule, |draft| {
-                let meant = is_type(&draft.event_type, event_type)
-                    && filters.iter().all(|(path, test)| test.holds(at_path(&draft.data, path)));
-                meant.then(|| (words::event(draft), None))
+            When::Event { event_type, filters } => self.each_told(name, rule, |told| {
+                let meant = is_type(told.event_type, event_type)
+                    && filters.iter().all(|(path, test)| test.holds(at_path(told.data, path)));
+                meant.then(|| (words::event(told), None))
             }),
-            When::Drop { .. } => self.each_draft(name, rule, |draft| {
-                let meant = draft.event_type == "tables.drop" && is_wanted(&rule.when, &draft.data);
-                meant.then(|| (words::table(&draft.data), None))
+            When::Drop { .. } => self.each_told(name, rule, |told| {
+                let meant = told.event_type == "tables.drop" && is_wanted(&rule.when, told.data);
+                meant.then(|| (words::table(told.data), None))
             }),
             When::Pilot { pilot, within } => {
-                self.each_draft(name, rule, |draft| flies_soon(name, draft, pilot, *within))
+                self.each_told(name, rule, |told| flies_soon(name, told, pilot, *within))
             }
             When::Odds { direction, percent, within } => {
                 let of = moved(self.occasion, PRICE);
@@ -183,24 +206,19 @@ impl Seen<'_> {
         }
     }
 
-    /// Rings with each draft that is meant, if that becomes an event.
-    fn each_draft(
+    /// Rings with each event that is meant, if that comes about.
+    fn each_told(
         &self,
         name: &str,
         rule: &AlertConfig,
-        meant: impl Fn(&Draft) -> Option<(Words, Option<String>)>,
+        meant: impl Fn(&Told<'_>) -> Option<(Words, Option<String>)>,
     ) -> Vec<Ring> {
         let mut rings = Vec::new();
-        for (index, draft) in self.occasion.drafts.iter().enumerate() {
-            let Some((words, dedupe_key)) = meant(draft) else { continue };
-            let subject = (draft.subject, draft.subject_key.as_str());
-            let ring = self.ring(
-                name,
-                rule,
-                subject,
-                words,
-                json!({ "type": draft.event_type, "data": draft.data }),
-            );
+        for (index, told) in self.occasion.told.iter().enumerate() {
+            let Some((words, dedupe_key)) = meant(told) else { continue };
+            let subject = (told.subject, told.subject_key);
+            let ring =
+                self.ring(name, rule, subject, words, json!({ "type": told.event_type, "data": told.data }));
             rings.push(Ring {
                 follows: Some(index),
                 dedupe_key,
@@ -483,11 +501,11 @@ fn is_wanted(when: &When, data: &Json) -> bool {
 }
 
 /// Whether this pilot flies soon, with the words for it; each of their races rings once.
-fn flies_soon(name: &str, draft: &Draft, pilot: &str, within: u32) -> Option<(Words, Option<String>)> {
-    if draft.event_type != "fpv.race.current_changed" {
+fn flies_soon(name: &str, told: &Told<'_>, pilot: &str, within: u32) -> Option<(Words, Option<String>)> {
+    if told.event_type != "fpv.race.current_changed" {
         return None;
     }
-    let upcoming = draft.data["upcoming"].as_array()?;
+    let upcoming = told.data["upcoming"].as_array()?;
     let own = upcoming.iter().find(|line| {
         let is = |field: &str| line[field].as_str().is_some_and(|text| same_text(text, pilot));
         is("pilot") || is("name")

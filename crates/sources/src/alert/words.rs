@@ -1,7 +1,7 @@
 //! What an alert says to people.
 
 use serde_json::Value as Json;
-use stakeout_core::judge::Draft;
+use stakeout_core::alert::Told;
 use stakeout_core::{Record, Value};
 
 /// A headline, and a sentence.
@@ -34,17 +34,17 @@ pub(super) fn number(n: f64) -> String {
 }
 
 /// An event in a few words: its type, and the name of what it is about.
-pub(super) fn event(draft: &Draft) -> Words {
-    let record = &draft.data["record"];
+pub(super) fn event(told: &Told<'_>) -> Words {
+    let record = &told.data["record"];
     let named = ["name", "venue_name"].iter().find_map(|field| record[field].as_str());
-    let about = named.unwrap_or(&draft.subject_key);
+    let about = named.unwrap_or(told.subject_key);
     let mut moved = Vec::new();
-    for change in draft.data["changes"].as_array().into_iter().flatten().take(3) {
+    for change in told.data["changes"].as_array().into_iter().flatten().take(3) {
         let Some(field) = change["field"].as_str() else { continue };
         moved.push(format!("{field}: {} → {}", plain(&change["old"]), plain(&change["new"])));
     }
     let text = if moved.is_empty() { about.to_owned() } else { format!("{about}: {}", moved.join(", ")) };
-    Words::new(format!("{} – {about}", draft.event_type), text)
+    Words::new(format!("{} – {about}", told.event_type), text)
 }
 
 /// A table that opened.

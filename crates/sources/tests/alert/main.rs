@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring, Went};
-use stakeout_core::judge::{Change, Draft, Effect};
+use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring, Told, Went};
+use stakeout_core::judge::{Change, Effect};
 use stakeout_core::{
     Facts, Field, FieldChange, FieldType, Fingerprint, Kind, Record, Span, Stage, TargetSpec, Time, Value,
 };
@@ -63,7 +63,7 @@ struct Look {
     facts: Facts,
     record: Record,
     fields: Vec<FieldChange>,
-    drafts: Vec<Draft>,
+    told: Vec<(String, Json)>,
     went: Went,
     history: Vec<Moment>,
 }
@@ -75,7 +75,7 @@ impl Look {
             facts: Facts { start: Some(at(0)), ..Facts::default() },
             record: runner(7.0, 20.0, 0.0),
             fields: Vec::new(),
-            drafts: Vec::new(),
+            told: Vec::new(),
             went: Went::default(),
             history: Vec::new(),
         }
@@ -95,18 +95,7 @@ impl Look {
     }
 
     fn telling(mut self, event_type: &str, data: Json) -> Look {
-        self.drafts.push(Draft {
-            rule: "r".into(),
-            event_type: event_type.into(),
-            subject: Fingerprint::default(),
-            subject_key: "s".into(),
-            data,
-            dedupe_key: None,
-            requires: Effect::Any,
-            quiet: None,
-            unseen_for: None,
-            at: None,
-        });
+        self.told.push((event_type.to_owned(), data));
         self
     }
 
@@ -117,6 +106,16 @@ impl Look {
         };
         let target = race();
         let before = Facts::default();
+        let told: Vec<Told<'_>> = self
+            .told
+            .iter()
+            .map(|(event_type, data)| Told {
+                event_type,
+                subject: Fingerprint::default(),
+                subject_key: "s",
+                data,
+            })
+            .collect();
         let occasion = Occasion {
             source: "nz",
             target: Some(&target),
@@ -124,7 +123,7 @@ impl Look {
             facts: Some((&before, &self.facts)),
             records: std::slice::from_ref(&self.record),
             changes: &changes,
-            drafts: &self.drafts,
+            told: &told,
             went: self.went,
         };
         let questions = book.questions(&occasion);

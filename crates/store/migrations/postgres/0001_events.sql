@@ -14,7 +14,8 @@ BEGIN
         SELECT (n - 1)::integer AS ordinal, decode(e ->> 'id', 'hex') AS id, e ->> 'id' AS id_text, e ->> 'type' AS type,
             e ->> 'rule' AS rule, decode(e ->> 'subject', 'hex') AS subject, e ->> 'subject_key' AS subject_key,
             (e ->> 'at')::bigint AS at, e ->> 'dedupe_key' AS dedupe_key, e ->> 'data' AS data,
-            e ->> 'requires' AS requires, (e ->> 'quiet')::bigint AS quiet, (e ->> 'unseen_for')::bigint AS unseen_for
+            e ->> 'requires' AS requires, (e ->> 'quiet')::bigint AS quiet, (e ->> 'unseen_for')::bigint AS unseen_for,
+            decode(e ->> 'follows', 'hex') AS follows, ARRAY(SELECT jsonb_array_elements_text(e -> 'sinks')) AS sinks
         FROM jsonb_array_elements(p_events) WITH ORDINALITY AS x (e, n) ORDER BY n
     LOOP
         SELECT coalesce(bool_or(e.appeared), false) AS appeared, coalesce(bool_or(e.changed), false) AS changed,
@@ -34,6 +35,9 @@ BEGIN
                 AND o.group_print = r.group_print AND o.gone_us IS NULL
             WHERE r.source_id = p_source AND r.fingerprint = v_event.subject
                 AND NOT EXISTS (SELECT 1 FROM unnest(p_effects) e WHERE e.fingerprint = o.fingerprint AND e.appeared));
+
+        -- What it follows from has to have come about; it stands before it in the list.
+        CONTINUE WHEN v_event.follows IS NOT NULL AND NOT EXISTS (SELECT 1 FROM events e WHERE e.id = v_event.follows);
 
         IF io_seq IS NULL THEN
             io_seq := stakeout_begin_numbering();
@@ -68,7 +72,7 @@ BEGIN
         INSERT INTO events (seq, id, type, source_id, target, rule, subject, subject_key, at_us, dedupe_key, data)
         VALUES (io_seq, v_event.id, v_event.type, p_source, p_target, v_event.rule, v_event.subject,
             v_event.subject_key, v_event.at, v_event.dedupe_key, v_event.data);
-        INSERT INTO deliveries (sink, seq) SELECT s, io_seq FROM unnest(p_sinks) AS s;
+        INSERT INTO deliveries (sink, seq) SELECT DISTINCT s, io_seq FROM unnest(p_sinks || v_event.sinks) AS s;
         o_told := o_told || v_event.ordinal;
     END LOOP;
 END $$;

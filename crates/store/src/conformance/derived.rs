@@ -193,6 +193,8 @@ pub async fn derived_events_are_delivered(backend: &dyn Backend) {
         requires: Effect::Any,
         quiet: None,
         unseen_for: None,
+        follows: None,
+        sinks: vec![],
     };
     let derived = DeriveCommit {
         kv: vec![publish(1, None)],

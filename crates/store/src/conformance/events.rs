@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stakeout_core::{Fingerprint, Span};
 
 use super::Backend;
-use super::story::{Poll, SOURCE, World, after, print};
+use super::story::{Poll, SOURCE, World, after, at, print};
 use crate::{Claim, CommitOutcome, Effect, EventFilter, Lapsed};
 
 /// Proposed again by a later poll with the same identity and content: it is the same event.
@@ -111,6 +111,33 @@ pub async fn what_a_dedupe_key_leaves_out_claims_no_notice(backend: &dyn Backend
         claim = after(&claim, &poll);
     }
     assert_eq!(told, [1, 0, 1]);
+}
+
+/// An alert rings with the event it follows from, or not at all; and it goes where its rule says.
+pub async fn what_follows_from_an_event_comes_about_with_it(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    let mut told = Vec::new();
+    for secs in [1, 5, 13] {
+        let seen = Poll::of(&claim, secs).holding(&claim).with(|p| p.state.memory.version += 1);
+        let seen = seen.to_sinks(&["stream"]).tells_with(&claim, "drop", "x", Effect::Any, |event| {
+            event.quiet = Some(Span::secs(10));
+        });
+        let cause = seen.0.events[0].id;
+        let poll = seen.tells_with(&claim, "alert:mine", "x", Effect::Any, |event| {
+            event.follows = Some(cause);
+            event.sinks = vec!["mail".into(), "stream".into()];
+        });
+        told.push(world.done(poll.clone()).await.events.len());
+        claim = after(&claim, &poll);
+    }
+    assert_eq!(told, [2, 0, 2], "the second is kept quiet, and the alert with it");
+    let to = async |sink: &str| -> Vec<String> {
+        let found = world.store.deliveries(sink, at(20), 10).await.expect("deliveries");
+        found.into_iter().map(|delivery| delivery.event.rule).collect()
+    };
+    assert_eq!(to("mail").await, ["alert:mine", "alert:mine"]);
+    assert_eq!(to("stream").await, ["drop", "alert:mine", "drop", "alert:mine"], "each once");
 }
 
 /// A drop is the first of its group; who else holds one is known only to the store.

@@ -255,6 +255,8 @@ impl Poll {
             requires,
             quiet: None,
             unseen_for: None,
+            follows: None,
+            sinks: vec![],
         };
         more(&mut event);
         self.0.events.push(event);

@@ -114,6 +114,10 @@ pub struct EventWrite {
     pub quiet: Option<Span>,
     /// With `Appeared`: no event if the record was last held less than this ago.
     pub unseen_for: Option<Span>,
+    /// No event unless this one has come about.
+    pub follows: Option<EventId>,
+    /// Where it is to be delivered, besides the sinks that take every event of the commit.
+    pub sinks: Vec<String>,
 }
 
 /// A target that a listing wants, with the due time it gets if it is new.

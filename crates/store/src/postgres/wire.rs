@@ -224,6 +224,8 @@ struct EventJson<'a> {
     requires: &'static str,
     quiet: Option<i64>,
     unseen_for: Option<i64>,
+    follows: Option<String>,
+    sinks: &'a [String],
 }
 
 impl<'a> EventJson<'a> {
@@ -246,6 +248,8 @@ impl<'a> EventJson<'a> {
             },
             quiet: event.quiet.map(|span| span.as_us()),
             unseen_for: event.unseen_for.map(|span| span.as_us()),
+            follows: event.follows.map(|cause| hex(cause.to_bytes())),
+            sinks: &event.sinks,
         }
     }
 }

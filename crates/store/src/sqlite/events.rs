@@ -31,6 +31,7 @@ pub(super) fn write(tx: &mut Tx<'_>, proposed: &Proposed<'_>, effects: &Effects)
         let is_first =
             event.requires != Effect::AppearedFirst || is_first(tx.conn, proposed.source_id, event, effects)?;
         let comes_about = is_first
+            && has_cause(tx.conn, event)?
             && !is_known(tx.conn, proposed, event, &data)?
             && !is_duplicate(tx.conn, event)?
             && claim_notice(tx.conn, proposed.source_id, event)?;
@@ -72,6 +73,12 @@ fn is_first(conn: &Connection, source_id: i64, event: &EventWrite, effects: &Eff
         }
     }
     Ok(true)
+}
+
+/// Whether the event that this one follows from has come about.
+fn has_cause(conn: &Connection, event: &EventWrite) -> Work<bool> {
+    let Some(cause) = event.follows else { return Ok(true) };
+    Ok(conn.prepare_cached("SELECT 1 FROM events WHERE id = ?1")?.exists([cause.to_bytes()])?)
 }
 
 /// Whether this very event is in the log; the same identity with other content is a mistake.
@@ -143,9 +150,9 @@ fn insert(tx: &mut Tx<'_>, from: &Proposed<'_>, event: &EventWrite, data: String
             event.dedupe_key,
             data,
         ])?;
-    for sink in from.sinks {
+    for sink in from.sinks.iter().chain(&event.sinks) {
         tx.conn
-            .prepare_cached("INSERT INTO deliveries (sink, seq) VALUES (?1, ?2)")?
+            .prepare_cached("INSERT OR IGNORE INTO deliveries (sink, seq) VALUES (?1, ?2)")?
             .execute(params![sink, seq as i64])?;
     }
     Ok(Event {
