@@ -32,7 +32,7 @@ pub(super) struct Judged {
     pub(super) events: Vec<EventWrite>,
     pub(super) reconcile: Option<Reconcile>,
     pub(super) changes: u32,
-    /// Events that will most likely come about: those that the quiet time or another target's hold suppresses say
+    /// Occasions of events that will most likely come about: those that the quiet time or another target's hold suppresses say
     /// nothing about how much happens here.
     pub(super) newsworthy: u32,
 }
@@ -94,8 +94,13 @@ pub(super) fn judge(
         let group = |event: &EventWrite| groups.get(&event.subject).copied().unwrap_or_default();
         judged.events.retain(|event| !recalled.others.forbid(event, group(event)));
         judged.lapsed = recalled.others.lapsed();
-        judged.newsworthy =
-            judged.events.iter().filter(|event| is_newsworthy(event, &recalled)).count() as u32;
+        // What opens together in one group happened once: a burst says little about how often the next one comes.
+        let occasion = |event: &EventWrite| match group(event) {
+            group if group == Fingerprint::default() => event.subject,
+            group => group,
+        };
+        let news = judged.events.iter().filter(|event| is_newsworthy(event, &recalled));
+        judged.newsworthy = news.map(occasion).collect::<BTreeSet<Fingerprint>>().len() as u32;
     }
     // Rows are locked in fingerprint order, everywhere.
     judged.records.sort_by_key(|write| write.fingerprint);
