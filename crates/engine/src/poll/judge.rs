@@ -38,7 +38,7 @@ pub(super) struct Judged {
     pub(super) reconcile: Option<Reconcile>,
     pub(super) kv: Vec<KvSet>,
     pub(super) changes: u32,
-    /// Events that will most likely come about: those that the quiet time or another target's hold suppresses say
+    /// Occasions of events that will most likely come about: those that the quiet time or another target's hold suppresses say
     /// nothing about how much happens here.
     pub(super) newsworthy: u32,
 }
@@ -105,8 +105,13 @@ pub(super) async fn judge(
         let group = |event: &EventWrite| groups.get(&event.subject).copied().unwrap_or_default();
         judged.events.retain(|event| !recalled.others.forbid(event, group(event)));
         judged.lapsed = recalled.others.lapsed();
-        judged.newsworthy =
-            judged.events.iter().filter(|event| is_newsworthy(event, &recalled)).count() as u32;
+        // What opens together in one group happened once: a burst says little about how often the next one comes.
+        let occasion = |event: &EventWrite| match group(event) {
+            group if group == Fingerprint::default() => event.subject,
+            group => group,
+        };
+        let news = judged.events.iter().filter(|event| is_newsworthy(event, &recalled));
+        judged.newsworthy = news.map(occasion).collect::<BTreeSet<Fingerprint>>().len() as u32;
     }
     judged.events.extend(standing);
     ring(job, fetched, compared, planned, &observation.records, &changes, &mut judged).await?;

@@ -19,6 +19,7 @@ mod plan;
 mod provider;
 mod rate;
 mod resy;
+mod shown;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

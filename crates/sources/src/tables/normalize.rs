@@ -1,7 +1,7 @@
 //! From pages to slots: one slot per venue and time, whoever saw it, and how much the pages prove.
 //!
 //! A poll asks for every party size, page by page. It is whole only if every page answered, the total stood still and
-//! the venues add up to it. A venue whose list of slots is as long as the provider ever shows may have more, and where
+//! the venues add up to it, and if no page has lost all it had. A venue whose list of slots is as long as the provider ever shows may have more, and where
 //! two venues have one id, nobody can tell whose slots these are.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
@@ -15,6 +15,7 @@ use stakeout_core::{
 use super::clock;
 use super::kinds::Kinds;
 use super::provider::{Asked, Hit, Offer, Page, PartySizes, Provider};
+use super::shown::Shown;
 use crate::odd::Odd;
 
 /// The note that counts followed venues without a table in a bucket: where a drop would matter most.
@@ -105,7 +106,13 @@ pub(super) fn observe(
     answered: bool,
     mut odd: Odd,
 ) -> Observation {
-    let whole = answered && is_whole(reading, pages, &mut odd);
+    let shown = Shown::of(pages, reading.facts);
+    for page in &shown.emptied {
+        odd.add("emptied_page", || {
+            format!("not one table on the page (party size/number) {page}, which had many")
+        });
+    }
+    let whole = answered && is_whole(reading, pages, &mut odd) && shown.emptied.is_empty();
     let venues = venues(reading, pages, &mut odd);
     let mut records = Vec::with_capacity(venues.values().map(|venue| 1 + venue.slots.len()).sum());
     let mut written = Written::new(reading.zone);
@@ -136,6 +143,7 @@ pub(super) fn observe(
         (false, _) => Coverage::Partial(Scope::default()),
     };
     let mut facts = Facts { notes: reading.facts.notes.clone(), ..Facts::default() };
+    shown.note(&mut facts);
     if whole {
         facts.notes.remove(WAITED_FOR);
         if waited_for > 0 {

@@ -68,7 +68,8 @@ pub struct Fared {
     pub missed: usize,
     /// Of those missed: gone before the next whole look at their bucket was over.
     pub missed_too_short: usize,
-    /// Of those missed: another slot of the same venue and date had been told before the look that would have shown it.
+    /// Of those missed: another slot of the same venue and date had been told before the look that would have shown it,
+    /// or the slot itself within its quiet time.
     pub missed_beside: usize,
     /// Of those missed: by the looks there were nobody could know that the venue had had nothing before; absent from one
     /// answer proves nothing.
@@ -152,7 +153,9 @@ impl TablesDays {
             tally(market.truth(), &watch, &drops, &ran.polls, &told)
         };
         let (ours, theirs) = (judged(&adaptive), judged(&uniform));
-        let remarks = remarks(&ours);
+        let mut remarks: Vec<String> =
+            remarks("adaptive", &ours).chain(remarks("uniform", &theirs)).collect();
+        remarks.truncate(MOST_REMARKS);
         let (adaptive, uniform) = (fared(&adaptive, ours), fared(&uniform, theirs));
         Ok(TablesReport {
             seed: self.seed,
@@ -306,10 +309,11 @@ fn figures(tally: Tally) -> Fared {
     }
 }
 
-fn remarks(tally: &Tally) -> Vec<String> {
-    let wrong = tally.wrong.iter().map(|(told, verdict)| format!("false: {told}: {verdict:?}"));
-    let untold = tally.untold.iter().map(|drop| {
-        format!("untold: {} for {}, open from {} to {}", drop.slot, drop.bucket, drop.opened, drop.closed)
+fn remarks(way: &str, tally: &Tally) -> impl Iterator<Item = String> {
+    let wrong = tally.wrong.iter().map(move |(told, verdict)| format!("{way}, false: {told}: {verdict:?}"));
+    let untold = tally.untold.iter().map(move |drop| {
+        let Drop { slot, bucket, opened, closed, .. } = drop;
+        format!("{way}, untold: {slot} for {bucket}, open from {opened} to {closed}")
     });
-    wrong.chain(untold).take(MOST_REMARKS).collect()
+    wrong.chain(untold)
 }

@@ -8,9 +8,9 @@ use stakeout_sources::tables::DROP;
 
 use super::resy::Poll;
 
-/// A look that saw only a part leaves the one before it as the last word: so many looks back is where a venue may
-/// have been empty.
-const LOOKS_BACK: usize = 3;
+/// So many whole looks back is where a venue may have been empty: one, and another where a venue came while one left
+/// between two pages, which leaves the look before it as the last word.
+const LOOKS_BACK: usize = 2;
 /// How old an answer may be that is out of date, and how finely that is looked at.
 const OLD: (Span, Span) = (Span::secs(240), Span::secs(5));
 
@@ -35,7 +35,8 @@ pub(super) struct Tally {
     pub(super) delays: Vec<Span>,
     /// Never told, and no whole look began and ended while they were open.
     pub(super) too_short: usize,
-    /// Never told, because a look at another bucket had told of that venue and date meanwhile.
+    /// Never told, because a look at another bucket had told of that venue and date meanwhile, or of the slot itself
+    /// within its quiet time.
     pub(super) beside: usize,
     /// Never told, because by the looks there were nobody could know that the venue had had nothing.
     pub(super) unproven: usize,
@@ -71,11 +72,14 @@ fn was_true(truth: Truth<'_>, watch: &Watch, report: &Report) -> bool {
 }
 
 /// Whether another slot of the same venue and date, which opened with this one, was told before the look that shows it:
-/// then the venue has tables, and this is no drop.
-fn is_beside(told: &[Told], drop: &Drop, look: &Poll) -> bool {
+/// then the venue has tables, and this is no drop. Nor is the slot itself within its quiet time.
+fn is_beside(watch: &Watch, told: &[Told], drop: &Drop, look: &Poll) -> bool {
     let same =
-        |told: &&Told| told.slot.venue == drop.slot.venue && told.slot.start.date() == drop.slot.start.date();
-    told.iter().filter(same).any(|told| (drop.opened..=look.ended).contains(&told.at))
+        |told: &Told| told.slot.venue == drop.slot.venue && told.slot.start.date() == drop.slot.start.date();
+    told.iter().any(|told| {
+        let from = if told.slot == drop.slot { drop.opened - watch.quiet } else { drop.opened };
+        same(told) && (from..=look.ended).contains(&told.at)
+    })
 }
 
 /// What a watcher tells that looks at these moments.
@@ -119,7 +123,8 @@ pub(super) fn tally(
     for told in told {
         let own = looks(&told.bucket);
         let this = own.partition_point(|poll| poll.began <= told.at);
-        let since = own.get(this.saturating_sub(1 + LOOKS_BACK)).map_or(told.at, |poll| poll.began);
+        let mut before = own[..this.saturating_sub(1)].iter().rev().filter(|poll| poll.whole);
+        let since = before.nth(LOOKS_BACK - 1).map_or(told.at, |poll| poll.began);
         let report = Report { bucket: told.bucket, slot: told.slot, since, at: told.at };
         match truth.verdict(watch, &report) {
             Verdict::True { .. } => {}
@@ -159,8 +164,8 @@ pub(super) fn tally(
         let within = |poll: &&Poll| poll.whole && poll.began >= drop.opened && poll.ended < drop.closed;
         match looks(&drop.bucket).iter().find(within) {
             None => tally.too_short += 1,
+            Some(look) if is_beside(watch, told, drop, look) => tally.beside += 1,
             Some(_) if expected.iter().all(|expected| expected.has(drop)) => tally.untold.push(drop.clone()),
-            Some(look) if is_beside(told, drop, look) => tally.beside += 1,
             Some(_) => tally.unproven += 1,
         }
     }

@@ -99,3 +99,23 @@ fn the_quiet_time_begins_when_the_slots_own_page_was_read() {
     let ended = world.column("SELECT max(ended_us) FROM polls WHERE events > 0");
     assert!(ended[0] > notices[0], "the poll took longer: {ended:?}");
 }
+
+#[test]
+fn a_page_that_lost_every_table_at_once_closes_nothing_until_the_next_answer_agrees() {
+    // Every venue in its place, but for four people not one table, in one answer or for good.
+    let watch = |from: i64, to: i64| {
+        let mut world = World::new();
+        let config = every_minute(json!({ "party_sizes": [2, 4] }));
+        let watched = world.watch(&config, Span::mins(12), move |m, question| {
+            let lost = question.size == 4 && (from..to).contains(&m);
+            let four =
+                (11..=16).map(|id| venue(id, if question.size == 4 && !lost { &["19:00"] } else { &[] }));
+            let both = (1..=10).map(|id| venue(id, if lost { &[] } else { &["20:30"] }));
+            Ok(page(&both.chain(four).collect::<Vec<_>>()))
+        });
+        let open = world.column("SELECT count(*) FROM slot_availability WHERE state = 'open'");
+        (watched.drops().len(), open[0].clone())
+    };
+    assert_eq!(watch(3, 4), (0, "16".to_owned()), "what was there all the time is not told");
+    assert_eq!(watch(3, 99), (0, "10".to_owned()), "a second answer is believed");
+}

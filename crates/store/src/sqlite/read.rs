@@ -204,7 +204,7 @@ pub(super) fn siblings(
 ) -> Work<Vec<Sibling>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
     let sql = "SELECT fingerprint, group_print, holders FROM records
-               WHERE source_id = ?1 AND parent = ?2 AND group_print = ?3 AND gone_us IS NULL ORDER BY fingerprint";
+               WHERE source_id = ?1 AND parent = ?2 AND group_print = ?3 AND gone_us IS NULL";
     let read = |row: &Row<'_>| {
         Ok(Sibling { fingerprint: rows::print(row, 0)?, group: rows::print(row, 1)?, holders: row.get(2)? })
     };
@@ -212,6 +212,8 @@ pub(super) fn siblings(
     for (parent, group) in families {
         found.extend(all(conn, sql, &[&source_id, &parent.to_bytes(), &group.to_bytes()], read)?);
     }
+    // Not by the query: SQLite would rather read all records in that order.
+    found.sort_by_key(|sibling: &Sibling| sibling.fingerprint);
     Ok(found)
 }
 
