@@ -100,5 +100,6 @@ export function plain(value) {
 	if (typeof value === "string") {
 		return /^\d{4}-\d\d-\d\dT/.test(value) ? second(Date.parse(value)) : value.length > 60 ? `${value.slice(0, 57)}…` : value;
 	}
-	return typeof value === "object" ? JSON.stringify(value).slice(0, 60) : String(value);
+	if (typeof value === "object") return JSON.stringify(value).slice(0, 60);
+	return value.toLocaleString("en");
 }

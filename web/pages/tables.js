@@ -96,7 +96,7 @@ function paint(button, bucket, count, most, chosen) {
 	attr(button, "aria-pressed", String(chosen));
 	const scanned = bucket?.last_scan ? `scanned ${span(clock.now() - time(bucket.last_scan))} ago` : "not scanned yet";
 	const words = bucket ? `${plural(bucket.open_slots ?? 0, "open table")} at ${plural(bucket.venues_open ?? 0, "venue")}; ${plural(bucket.drops_24h, "opening")} in 24 hours, ${num(bucket.drops_open)} of all still open` : "not watched";
-	attr(button, "title", bucket ? `${words}; ${scanned}${bucket.stale ? ", too long ago to be trusted" : ""}` : words);
+	attr(button, "title", bucket ? `${words}; ${scanned}${bucket.stale ? "; stale" : ""}` : words);
 	attr(button, "aria-label", bucket ? `${bucket.date} ${bucket.time}: ${words}${bucket.stale ? ", stale" : ""}` : words);
 }
 

@@ -19,7 +19,7 @@ export function track(page, tall = false) {
 		node.drawing();
 	};
 	// The last twenty minutes and the next six, for a line among others.
-	const glance = (now, { due, run }, polls) => node.isSeen && update({ from: now - 1_200_000, to: now + 360_000, now, due: time(due), runs: run ? [stretch(run)] : [], polls });
+	const glance = (now, { due, run }, polls) => (node.isSeen || !data) && update({ from: now - 1_200_000, to: now + 360_000, now, due: time(due), runs: run ? [stretch(run)] : [], polls });
 	if (!tall) return { node, glance };
 	return { update, node: tipped(node, (x) => {
 		const near = hits.reduce((best, hit) => (Math.abs(hit.x - x) < Math.abs((best?.x ?? 1e9) - x) ? hit : best), null);

@@ -3,7 +3,6 @@
 
 use std::io::Write as _;
 
-use serde_json::Value as Json;
 use stakeout_sim::FastServer;
 
 use crate::Stage;
@@ -83,6 +82,6 @@ async fn measure() {
         number("longest"),
         number("long_task")
     ));
-    assert!(found["rows"] == Json::from(ROWS), "{found}");
+    assert_eq!(found["rows"], ROWS, "{found}");
     stage.close().await;
 }

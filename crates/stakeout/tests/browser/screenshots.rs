@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use crate::Stage;
 
 /// What is looked at: a name, an address, what must be there before the picture is taken.
-const SHOTS: [(&str, &str, &str); 9] = [
+const SHOTS: [(&str, &str, &str); 11] = [
     ("now", "/", "document.querySelectorAll('.feed li').length > 10"),
     ("racing", "/racing", "document.querySelectorAll('a.race').length > 20"),
     (
@@ -16,12 +16,20 @@ const SHOTS: [(&str, &str, &str); 9] = [
     ("target", "/target?source=nz&key=race%2FRACE", "document.querySelectorAll('main tbody tr').length > 1"),
     ("fpv", "/fpv", "document.querySelectorAll('.race-card tbody tr').length > 3"),
     ("wall", "/fpv?wall=1", "document.querySelectorAll('.race-card tbody tr').length > 3"),
+    ("tables", "/tables", "document.querySelectorAll('.slots li').length > 3"),
+    ("venue", "/venue?source=nyc&id=VENUE", "document.querySelectorAll('main tbody tr').length > 3"),
     ("events", "/events", "document.querySelectorAll('.feed li').length > 20"),
     ("health", "/health", "document.querySelectorAll('main tbody tr').length > 5"),
     ("settings", "/settings", "document.querySelectorAll('.setting').length > 4"),
 ];
 /// A while into the day there is something to see.
 const MUCH: &str = "Number(document.querySelector('.feed li')?.dataset.seq) > 250";
+/// The venue that opened most often so far.
+const VENUE: &str =
+    "fetch('/v1/events?type=tables.drop&limit=500').then((answer) => answer.json()).then(({ items }) => {
+    const venues = Map.groupBy(items, ({ data }) => data.venue_id);
+    return [...venues].sort((a, b) => b[1].length - a[1].length)[0][0];
+})";
 const NEXT: &str = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).then(({ race }) => race.key)";
 
 #[tokio::test]
@@ -35,9 +43,9 @@ async fn screenshots() {
     browser.until("much has been told", MUCH).await;
     for theme in ["light", "dark"] {
         browser.look(1264, 560, theme).await;
-        let race = browser.text(NEXT).await;
+        let (race, venue) = (browser.text(NEXT).await, browser.text(VENUE).await);
         for (name, path, there) in SHOTS {
-            stage.open(&path.replace("RACE", &race)).await;
+            stage.open(&path.replace("RACE", &race).replace("VENUE", &venue)).await;
             browser.until(name, there).await;
             let file = into.join(format!("{name}-{theme}.png"));
             std::fs::write(&file, browser.screenshot().await).expect("write the picture");
