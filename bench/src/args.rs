@@ -43,6 +43,8 @@ pub(crate) enum What {
     Racing,
     /// Drone racing: what is written, what a look costs, a whole event.
     Fpv,
+    /// Several nodes on PostgreSQL: claims, commits, lateness, dead rows. Not part of `all`.
+    Nodes,
 }
 
 /// What the programme starts itself as, so that nothing else shares the process.

@@ -4,8 +4,8 @@
 //!
 //! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
 //! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
-//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`racing`] and [`mod@fpv`]
-//!   measure.
+//! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`racing`], [`mod@fpv`] and
+//!   [`nodes`] measure.
 
 mod args;
 mod claim;
@@ -16,6 +16,7 @@ mod lateness;
 mod machine;
 mod million;
 mod news;
+mod nodes;
 mod polls;
 mod print;
 mod quantile;
@@ -62,7 +63,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
     let pace = args.pace();
     let mut table = Table::default();
     type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
-    let measures: [(What, &str, Measure); 8] = [
+    let measures: [(What, &str, Measure); 9] = [
         (What::Lateness, "lateness", lateness::measure),
         (What::Throughput, "polls per second", throughput::measure),
         (What::Commit, "group commit", group_commit::measure),
@@ -71,9 +72,11 @@ fn measure(args: &Args) -> anyhow::Result<()> {
         (What::News, "change to event", news::measure),
         (What::Racing, "racing", racing::measure),
         (What::Fpv, "drone racing", fpv::measure),
+        (What::Nodes, "several nodes", nodes::measure),
     ];
     for (what, name, run) in measures {
-        if args.what == What::All || args.what == what {
+        // Several nodes need a PostgreSQL and ten minutes: only when asked for.
+        if (args.what == What::All && what != What::Nodes) || args.what == what {
             print::progress(name);
             table.rows.extend(run(pace)?);
         }

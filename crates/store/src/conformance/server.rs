@@ -28,11 +28,16 @@ mkdir -m 700 "$dir"
 stop() { "$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$dir"; }
 trap stop EXIT
 "$bin/initdb" -D "$dir/data" -U stakeout -A trust -E UTF8 --locale=C --no-sync >"$dir/initdb.log" 2>&1
-"$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -o "-k '$dir' -c listen_addresses='' -c fsync=off \
-    -c full_page_writes=off -c max_connections=300 -c shared_buffers=64MB" start >/dev/null
+"$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -o "-k '$dir' -c listen_addresses='' -c max_connections=300 $3" \
+    start >/dev/null
 echo ready
 cat >/dev/null
 "#;
+
+/// Tests lose nothing but time to a disk.
+const FAST: &str = "-c fsync=off -c full_page_writes=off -c shared_buffers=64MB";
+/// As in earnest: what was committed is on the disk.
+const DURABLE: &str = "-c shared_buffers=256MB";
 
 static SERVER: OnceLock<Option<PostgresServer>> = OnceLock::new();
 
@@ -45,13 +50,18 @@ impl PostgresServer {
 
     /// A server of its own, for whoever wants to stop it. It ends when it is dropped.
     pub fn another() -> Option<PostgresServer> {
-        match PostgresServer::start() {
+        match PostgresServer::start(FAST) {
             Ok(server) => Some(server),
             Err(reason) => {
                 skip(&reason);
                 None
             }
         }
+    }
+
+    /// A server that waits for the disk, for measurements.
+    pub fn durable() -> Result<PostgresServer, String> {
+        PostgresServer::start(DURABLE)
     }
 
     /// Crashes the server and starts it again, as after a loss of power.
@@ -74,12 +84,12 @@ impl PostgresServer {
         assert!(done.success(), "pg_ctl {arguments:?}: {done}");
     }
 
-    fn start() -> Result<PostgresServer, String> {
+    fn start(options: &str) -> Result<PostgresServer, String> {
         let bin = programs().ok_or("PostgreSQL is not installed (Debian's package postgresql)")?;
         let n = SERVERS.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("stakeout-pg-{}-{n}", std::process::id()));
         let mut command = unprivileged(Path::new("sh"));
-        command.args(["-c", SCRIPT, "sh"]).arg(&directory).arg(&bin).current_dir("/");
+        command.args(["-c", SCRIPT, "sh"]).arg(&directory).arg(&bin).arg(options).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut keeper = command.spawn().map_err(|e| format!("PostgreSQL cannot be started: {e}"))?;
         let mut said = String::new();
