@@ -48,6 +48,8 @@ pub(crate) enum What {
     Fpv,
     /// Restaurant tables: a city's bucket, 28 of them, adaptive against uniform polling.
     Tables,
+    /// Several nodes on PostgreSQL: claims, commits, lateness, dead rows. Not part of `all`.
+    Nodes,
 }
 
 /// What the programme starts itself as, so that nothing else shares the process.

@@ -5,7 +5,7 @@
 //! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
 //! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
 //! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`streams`], [`racing`],
-//!   [`mod@fpv`], [`tables`] and [`adaptive`] measure.
+//!   [`mod@fpv`], [`tables`], [`adaptive`] and [`nodes`] measure.
 
 mod adaptive;
 mod args;
@@ -17,6 +17,7 @@ mod lateness;
 mod machine;
 mod million;
 mod news;
+mod nodes;
 mod polls;
 mod print;
 mod quantile;
@@ -66,7 +67,7 @@ fn measure(args: &Args) -> anyhow::Result<()> {
     let pace = args.pace();
     let mut table = Table::default();
     type Measure = fn(args::Pace) -> anyhow::Result<Vec<table::Row>>;
-    let measures: [(What, &str, Measure); 10] = [
+    let measures: [(What, &str, Measure); 11] = [
         (What::Lateness, "lateness", lateness::measure),
         (What::Throughput, "polls per second", throughput::measure),
         (What::Commit, "group commit", group_commit::measure),
@@ -77,9 +78,11 @@ fn measure(args: &Args) -> anyhow::Result<()> {
         (What::Racing, "racing", racing::measure),
         (What::Fpv, "drone racing", fpv::measure),
         (What::Tables, "restaurant tables", tables::measure),
+        (What::Nodes, "several nodes", nodes::measure),
     ];
     for (what, name, run) in measures {
-        if args.what == What::All || args.what == what {
+        // Several nodes need a PostgreSQL and ten minutes: only when asked for.
+        if (args.what == What::All && what != What::Nodes) || args.what == what {
             print::progress(name);
             table.rows.extend(run(pace)?);
         }

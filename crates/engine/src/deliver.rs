@@ -11,12 +11,16 @@ use stakeout_core::{Event, Span};
 use stakeout_store::{Delivery, LeaseRequest};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
-use tracing::warn;
+use tracing::{debug, warn};
 
 use crate::shared::Shared;
 
 /// Deliveries taken at once.
 const BATCH: u32 = 100;
+/// Deliveries handed to a sink at once; between two such parcels it may be told to stop.
+const AT_ONCE: usize = 25;
+/// How soon a sink that is not there is tried again.
+const DOWN_WAIT: Span = Span::secs(1);
 /// The first wait after a failed delivery; doubled up to [`LONGEST_WAIT`].
 const FIRST_WAIT: Span = Span::secs(1);
 /// The longest wait between two tries.
@@ -30,8 +34,14 @@ const LEASE: Span = Span::secs(15);
 
 /// Why a sink did not take an event.
 #[derive(Debug, thiserror::Error)]
-#[error("{0}")]
-pub struct SinkError(pub String);
+pub enum SinkError {
+    /// It did not want this one; the others are not its fault.
+    #[error("{0}")]
+    Refused(String),
+    /// Nobody is there to take any: all of them wait, and none counts as tried.
+    #[error("{0}")]
+    Down(String),
+}
 
 /// A receiver of events outside this process.
 #[async_trait]
@@ -41,6 +51,20 @@ pub trait Sink: Send + Sync + 'static {
 
     /// Delivers one event. It may have been delivered before: receivers tell by its id.
     async fn deliver(&self, event: &Event) -> Result<(), SinkError>;
+
+    /// Delivers several, in their order. There may be fewer outcomes than events: those at the end were not tried.
+    async fn deliver_all(&self, events: &[&Event]) -> Vec<Result<(), SinkError>> {
+        let mut outcomes = Vec::with_capacity(events.len());
+        for event in events {
+            let outcome = self.deliver(event).await;
+            let over = matches!(outcome, Err(SinkError::Down(_)));
+            outcomes.push(outcome);
+            if over {
+                break;
+            }
+        }
+        outcomes
+    }
 }
 
 /// A sink that takes everything and tells nobody: it proves that the outbox drains.
@@ -65,51 +89,68 @@ pub(crate) async fn run(
     stop: CancellationToken,
 ) {
     loop {
-        let more = drain(&shared, &*sink, &stop).await;
+        let drained = drain(&shared, &*sink, &stop).await;
         if stop.is_cancelled() {
             return;
         }
-        if more {
-            continue;
-        }
-        let later = shared.clock.now() + LOOK_EVERY;
+        let later = shared.clock.now() + if drained == Drained::Down { DOWN_WAIT } else { LOOK_EVERY };
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
-            changed = newest.changed() => if changed.is_err() { return },
-            () = shared.clock.sleep_until(later) => {}
+            changed = newest.changed(), if drained == Drained::Dry => if changed.is_err() { return },
+            () = shared.clock.sleep_until(later), if drained != Drained::More => {}
+            () = std::future::ready(()), if drained == Drained::More => {}
         }
     }
 }
 
-/// Delivers what is due; answers whether there may be more.
-async fn drain(shared: &Shared, sink: &dyn Sink, stop: &CancellationToken) -> bool {
+/// What is left when a batch was delivered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Drained {
+    /// Nothing, for now.
+    Dry,
+    /// Perhaps something.
+    More,
+    /// Everything: nobody is there to take it.
+    Down,
+}
+
+/// Delivers what is due.
+async fn drain(shared: &Shared, sink: &dyn Sink, stop: &CancellationToken) -> Drained {
     let _busy = shared.clock.busy();
     if !is_ours(shared, sink).await {
-        return false;
+        return Drained::Dry;
     }
     let due = match shared.store.deliveries(sink.name(), shared.clock.now(), BATCH).await {
         Ok(due) => due,
         Err(error) => {
             shared.store_failed(&error);
-            return false;
+            return Drained::Dry;
         }
     };
     let mut delivered = Vec::new();
-    for delivery in &due {
-        if stop.is_cancelled() {
+    let mut left = if due.len() as u32 >= BATCH { Drained::More } else { Drained::Dry };
+    for some in due.chunks(AT_ONCE) {
+        if stop.is_cancelled() || left == Drained::Down {
             break;
         }
-        match sink.deliver(&delivery.event).await {
-            Ok(()) => delivered.push(delivery.event.seq),
-            Err(error) => put_off(shared, sink, delivery, &error).await,
+        let events: Vec<&Event> = some.iter().map(|delivery| &delivery.event).collect();
+        for (delivery, outcome) in some.iter().zip(sink.deliver_all(&events).await) {
+            match outcome {
+                Ok(()) => delivered.push(delivery.event.seq),
+                Err(error @ SinkError::Refused(_)) => put_off(shared, sink, delivery, &error).await,
+                Err(SinkError::Down(error)) => {
+                    debug!(sink = sink.name(), error, "nobody takes events, trying again");
+                    left = Drained::Down;
+                }
+            }
         }
     }
     if let Err(error) = shared.store.delivered(sink.name(), &delivered).await {
         shared.store_failed(&error);
-        return false;
+        return Drained::Dry;
     }
-    due.len() as u32 >= BATCH
+    left
 }
 
 /// Where several nodes share the outbox, one of them delivers to a sink: the order is kept, and nothing is sent by all.

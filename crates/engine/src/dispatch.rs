@@ -317,6 +317,10 @@ impl Dispatcher {
                     break;
                 }
                 let Some(mut departure) = lane.next_departure() else { break };
+                if departure.lease_us.load(Ordering::Acquire) <= now.us() {
+                    // The store was out of reach for too long: whoever claims it next polls it, perhaps we do.
+                    continue;
+                }
                 let waited = now - departure.timing.ready;
                 departure.timing.admitted = now;
                 departure.timing.limited_by = lane.held_back_by.filter(|_| waited > Span::ms(1));

@@ -63,6 +63,20 @@ pub struct GlobalArgs {
     pub quiet: u8,
 }
 
+/// From where to where.
+#[derive(Debug, Args)]
+pub struct MigrateArgs {
+    /// The file: sqlite:PATH
+    #[arg(long, value_name = "URL")]
+    pub from: String,
+    /// The database: postgres://…
+    #[arg(long, value_name = "URL", env = "STAKEOUT_MIGRATE_TO", hide_env_values = true)]
+    pub to: String,
+    /// Answer as JSON
+    #[arg(long)]
+    pub json: bool,
+}
+
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
@@ -108,11 +122,21 @@ pub enum Command {
     /// Watch a whole day in virtual time and compare with what really happened
     #[command(subcommand)]
     Simulate(SimulateWhat),
+    /// Move everything from a SQLite file to an empty PostgreSQL database
+    #[command(after_help = MIGRATE_HELP)]
+    Migrate(MigrateArgs),
     /// Print the JSON schema of the configuration file
     Schema,
     /// Print the version
     Version,
 }
+
+const MIGRATE_HELP: &str = "\
+Stop the process that writes the file first. The file stays as it is; the database must be empty. Everything is written
+in one transaction, read back, and compared by counts and hashes before it is committed.
+
+Examples:
+  stakeout migrate --from sqlite:stakeout.db --to postgres://stakeout@db.example/stakeout";
 
 const DEMO_HELP: &str = "\
 Examples:

@@ -178,7 +178,7 @@ pub(crate) enum Door {
 }
 
 /// What a store URL names.
-fn database(url: &str) -> Result<Database, String> {
+pub(crate) fn database(url: &str) -> Result<Database, String> {
     let expected = "expected sqlite:PATH, such as sqlite:stakeout.db or sqlite:/var/lib/stakeout/stakeout.db, or postgres://USER:PASSWORD@HOST/DATABASE";
     if url.starts_with("postgres://") || url.starts_with("postgresql://") {
         // Its own message says what is wrong, and repeats nothing of it.

@@ -13,6 +13,7 @@ mod hint;
 mod model;
 pub mod postgres;
 pub mod sqlite;
+pub mod transfer;
 pub mod views;
 
 use std::sync::Arc;

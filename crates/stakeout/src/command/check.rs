@@ -53,7 +53,7 @@ pub(super) async fn check(place: &Place, args: &CheckArgs) -> Result<ExitCode> {
     let mut findings = vec![Finding::new(
         format!("configuration {}", place.loaded.file()),
         true,
-        format!("{} sources", sources.len()),
+        format!("{} sources, {} sinks", sources.len(), place.loaded.sinks(&Secrets::Environment)?.len()),
     )];
     findings.extend(warnings.into_iter().map(|warning| Finding::new("warning", true, warning)));
     findings.push(store(place).await);

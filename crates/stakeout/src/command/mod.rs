@@ -4,6 +4,7 @@ mod ask;
 mod check;
 mod events;
 mod history;
+mod migrate;
 mod plan;
 mod poll;
 mod run;
@@ -52,6 +53,10 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         logging::start(&cli.global, &LogConfig::default(), "error")?;
         return demo::run(DemoArgs { speed: args.speed, listen: args.listen, data: args.data }).await;
     }
+    if let Command::Migrate(args) = &cli.command {
+        logging::start(&cli.global, &LogConfig::default(), QUIET)?;
+        return migrate::migrate(args).await;
+    }
     let place = Place::find(&cli.global)?;
     let log = &place.loaded.config.log;
     let base = if matches!(cli.command, Command::Run(_)) { log.level.as_str() } else { QUIET };
@@ -69,6 +74,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Token(action) => token::token(&place, action).await,
         // Done before a configuration was looked for.
         Command::Demo(_)
+        | Command::Migrate(_)
         | Command::Plan(_)
         | Command::Try(_)
         | Command::Simulate(_)

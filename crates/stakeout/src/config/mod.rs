@@ -1,12 +1,13 @@
 //! The configuration: one TOML file, everything with a default, nothing unknown accepted.
 //!
 //! `read` turns text into a [`Config`] with errors that name the line, `secret` fetches what must not be written
-//! down, `wire` makes sources of it, `schema` describes it to editors.
+//! down, `wire` makes sources of it and `sinks` sinks, `schema` describes it to editors.
 
 mod read;
 mod schema;
 mod secret;
 mod server;
+mod sinks;
 #[cfg(test)]
 mod tests;
 mod wire;
@@ -28,6 +29,7 @@ pub use read::ConfigError;
 pub use schema::{example_is_complete, schema};
 pub use secret::Secrets;
 pub use server::{Listen, ServerSettings, TokenNeed};
+pub use sinks::SinkConfig;
 pub use wire::Wired;
 
 /// Stakeout's configuration file.
@@ -46,6 +48,8 @@ pub struct Config {
     pub log: LogConfig,
     /// What is watched, by name.
     pub source: BTreeMap<String, SourceConfig>,
+    /// Who is told, by name.
+    pub sink: BTreeMap<String, SinkConfig>,
 }
 
 /// Where everything is kept.

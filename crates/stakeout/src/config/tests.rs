@@ -32,7 +32,7 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
             "[engine]\nlease = 30",
             "stakeout.toml:2: [engine] lease: invalid type: integer `30`, expected a duration with its unit in quotes, such as \"250ms\", \"5s\", \"2min\" or \"1h30m\"",
         ),
-        ("[engine]\n\nlease = \"1s\"", "stakeout.toml:3: [engine] lease: expected 5 s to 1 h, found 1 s"),
+        ("[engine]\n\nlease = \"1ms\"", "stakeout.toml:3: [engine] lease: expected 1 s to 1 h, found 1 ms"),
         (
             "[log]\nformat = \"xml\"",
             "stakeout.toml:2: [log] format: unknown variant `xml`, expected `text` or `json`",

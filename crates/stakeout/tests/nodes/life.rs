@@ -11,6 +11,9 @@ use crate::truth::{INTERVAL_MS, SEED, TIMEOUT_MS, Truth};
 /// Of these every third is a stop: the process comes back later and does not know that it was away.
 const ROUNDS: usize = 6;
 
+/// How often some node is killed, whatever it is doing.
+const KILLS: usize = 100;
+
 /// A random moment within a poll: spinning, because a sleep would always end at the same place.
 fn spin(random: &mut SplitMix64) {
     let spin = Duration::from_micros(random.between(0, 2 * INTERVAL_MS * 1_000));
@@ -75,4 +78,50 @@ fn a_killed_or_stopped_node_loses_nothing_and_doubles_nothing() {
     assert!(longest < LEASE_MS + TIMEOUT_MS + 1_000 + 5_000, "{waits_ms:?}");
     assert_eq!(eye.number("SELECT count(*)::text FROM targets WHERE owner IS NOT NULL"), 0, "all given back");
     assert!(truth.compare(&eye) > 10, "too few states to check");
+}
+
+/// A hundred times a node is killed, whichever, whatever it is doing, and comes back at once. In the end the log is the
+/// truth: whatever was answered more often than nodes died is known, once.
+#[test]
+fn a_hundred_kills_leave_the_log_equal_to_the_truth() {
+    let Some(site) = Site::new() else { return };
+    let mut truth = Truth::new(1_500);
+    let names = ["one", "two"];
+    let source = truth.source(&format!("{INTERVAL_MS}ms"));
+    let configs = names.map(|node| site.configure(node, &site.database, "off", &source));
+    let mut nodes = [Node::start(&configs[0]), Node::start(&configs[1])];
+    let eye = site.eye();
+    let mut random = SplitMix64::new(SEED + 1);
+    until("it is polled", || eye.polls() > 5);
+    let began = Instant::now();
+    for round in 0..KILLS {
+        let polls = eye.polls() + random.between(1, 12) as i64;
+        until("it is polled", || eye.polls() > polls);
+        spin(&mut random);
+        // Mostly the one that polls, now and then the other, sometimes both.
+        let holder = eye.holder();
+        let holds = |n: usize| holder.as_deref() == Some(names[n]);
+        let all = random.between(0, 10) == 0;
+        let wrong_one = random.between(0, 4) == 0;
+        truth.kill();
+        for n in (0..2).filter(|n| all || holds(*n) != wrong_one) {
+            nodes[n].signal("-KILL");
+            nodes[n].wait();
+            nodes[n] = Node::start(&configs[n]);
+        }
+        if round % 20 == 19 {
+            println!(
+                "{} kills in {:?}, {} events",
+                round + 1,
+                began.elapsed(),
+                eye.number("SELECT count(*)::text FROM events")
+            );
+        }
+    }
+    let polls = eye.polls() + 50;
+    until("life goes on", || eye.polls() > polls);
+    nodes.iter_mut().for_each(Node::stop);
+    let seqs = eye.texts("SELECT seq::text FROM events ORDER BY seq");
+    assert!(seqs.len() > 50, "only {} events", seqs.len());
+    assert!(truth.compare_answers(&eye) > 50, "too few states to check");
 }

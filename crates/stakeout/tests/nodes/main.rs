@@ -5,8 +5,12 @@
 #![cfg(unix)]
 
 mod commands;
+mod faults;
 mod life;
 mod limits;
+mod migrate;
+mod nats;
+mod proxy;
 mod support;
 mod truth;
 mod words;

@@ -57,13 +57,19 @@ lease = "{LEASE_MS}ms"
         Node::start(&self.configure(node, &self.database, "off", sources))
     }
 
-    pub(crate) fn eye(&self) -> Eye {
-        Eye::open(&self.database)
+    /// Starts a node that reaches the database by another way, or in another time.
+    pub(crate) fn odd_node(
+        &self,
+        node: &str,
+        database: &str,
+        sources: &str,
+        variables: &[(&str, &str)],
+    ) -> Node {
+        Node::start_with(&self.configure(node, database, "off", sources), variables)
     }
 
-    /// Runs a command beside the nodes and answers what it said.
-    pub(crate) fn says(&self, arguments: &[&str]) -> String {
-        said(&stakeout(&self.database, self.dir.path(), arguments))
+    pub(crate) fn eye(&self) -> Eye {
+        Eye::open(&self.database)
     }
 }
 
@@ -122,29 +128,38 @@ impl Drop for Node {
 /// The database, looked at by other means.
 pub(crate) struct Eye {
     runtime: Runtime,
-    client: Client,
+    client: tokio::sync::Mutex<Client>,
+    url: String,
+}
+
+async fn connect(url: &str) -> Option<Client> {
+    let (client, connection) = tokio_postgres::connect(url, NoTls).await.ok()?;
+    tokio::spawn(connection);
+    Some(client)
 }
 
 impl Eye {
     pub(crate) fn open(url: &str) -> Eye {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
         let runtime = runtime.expect("a runtime");
-        let client = runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(url, NoTls).await.expect("connects");
-            tokio::spawn(connection);
-            client
-        });
-        Eye { runtime, client }
+        let client = runtime.block_on(connect(url)).expect("connects");
+        Eye { runtime, client: tokio::sync::Mutex::new(client), url: url.to_owned() }
     }
 
     pub(crate) fn texts(&self, sql: &str) -> Vec<String> {
-        let rows = self.runtime.block_on(self.client.query(sql, &[])).unwrap_or_default();
+        let asked = async {
+            let mut client = self.client.lock().await;
+            if client.is_closed() {
+                // The database was away; perhaps it still is.
+                match connect(&self.url).await {
+                    Some(again) => *client = again,
+                    None => return Vec::new(),
+                }
+            }
+            client.query(sql, &[]).await.unwrap_or_default()
+        };
+        let rows = self.runtime.block_on(asked);
         rows.iter().filter_map(|row| row.get::<_, Option<String>>(0)).collect()
-    }
-
-    /// Runs statements.
-    pub(crate) fn run(&self, sql: &str) {
-        self.runtime.block_on(self.client.batch_execute(sql)).expect("a statement");
     }
 
     pub(crate) fn holder(&self) -> Option<String> {

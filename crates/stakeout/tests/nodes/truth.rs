@@ -18,13 +18,17 @@ pub(crate) struct Truth {
     script: Script,
     pub(crate) server: ScriptServer,
     calm: Vec<(u64, u64)>,
+    kills: Vec<u64>,
 }
+
+/// A poll that was answered so long before or after a kill may have gone down with it.
+const NEAR_MS: u64 = 500;
 
 impl Truth {
     pub(crate) fn new(mean_hold_ms: u64) -> Truth {
         let script = Script::new(SEED, 6, mean_hold_ms, now_ms());
         let server = serve(script.clone());
-        Truth { script, server, calm: Vec::new() }
+        Truth { script, server, calm: Vec::new(), kills: Vec::new() }
     }
 
     /// The source that watches it.
@@ -51,9 +55,40 @@ limits = {{ requests_per_second = 1000, burst = 100, timeout = "{TIMEOUT_MS}ms" 
         self.calm.push((began_ms, now_ms()));
     }
 
+    /// When somebody began to poll.
+    fn began_ms(&self) -> u64 {
+        let first = self.server.answers().first().map(|answer| answer.at_ms);
+        self.calm.first().map(|(began, _)| *began).or(first).unwrap_or_default()
+    }
+
+    /// A node is about to be killed: what it was just answered may be lost with it.
+    pub(crate) fn kill(&mut self) {
+        self.kills.push(now_ms());
+    }
+
+    /// Everything that was answered more often than nodes were killed meanwhile is known: a kill loses one poll at most.
+    /// Answers how many states were checked.
+    pub(crate) fn compare_answers(&self, eye: &Eye) -> usize {
+        let answers: Vec<u64> = self.server.answers().iter().map(|answer| answer.at_ms).collect();
+        let within =
+            |times: &[u64], from: u64, to: u64| times.iter().filter(|at| (from..to).contains(*at)).count();
+        self.compare_where(eye, |from, until| {
+            let kills = within(&self.kills, from.saturating_sub(NEAR_MS), until + NEAR_MS);
+            within(&answers, from, until) > kills
+        })
+    }
+
     /// What was shown long enough is in history and was told; nothing is invented, written or told twice. Answers how
     /// many states were checked.
     pub(crate) fn compare(&self, eye: &Eye) -> usize {
+        self.compare_where(eye, |from, until| {
+            self.calm
+                .iter()
+                .any(|(began, ended)| until.min(*ended).saturating_sub(from.max(*began)) >= SURE_MS)
+        })
+    }
+
+    fn compare_where(&self, eye: &Eye, sure: impl Fn(u64, u64) -> bool) -> usize {
         // What is gone is told without its last value.
         let told = count(eye.texts("SELECT data FROM events ORDER BY seq"), |data| {
             data.get("natural").is_none().then(|| data["record"]["value"].as_i64().expect("a value"))
@@ -66,17 +101,13 @@ limits = {{ requests_per_second = 1000, burst = 100, timeout = "{TIMEOUT_MS}ms" 
         assert!(history.values().all(|times| *times == 1), "written twice: {history:?}");
         let mut checked = 0;
         for segment in &truth {
-            let shown = |(from, to): &(u64, u64)| {
-                let (from, to) = (segment.from_ms.max(*from), segment.until_ms.min(*to));
-                to.saturating_sub(from) >= SURE_MS
-            };
-            if !self.calm.iter().any(shown) {
+            if !sure(segment.from_ms, segment.until_ms.min(now_ms())) {
                 continue;
             }
             let value = segment.value as i64;
             assert!(history.contains_key(&value), "{segment:?} is not in history (seed {SEED})");
             // What was there at the baseline is not told.
-            if segment.from_ms > self.calm[0].0 {
+            if segment.from_ms > self.began_ms() {
                 assert!(told.contains_key(&value), "{segment:?} was never told (seed {SEED})");
                 checked += 1;
             }

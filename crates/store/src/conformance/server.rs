@@ -8,9 +8,13 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio_postgres::NoTls;
 
+/// Servers of this process.
+static SERVERS: AtomicU32 = AtomicU32::new(0);
+
 /// A running server. It ends and cleans up when the process that started it is gone, however it went.
 pub struct PostgresServer {
     directory: PathBuf,
+    bin: PathBuf,
     databases: AtomicU32,
     /// Its standard input is what keeps the server alive.
     _keeper: Child,
@@ -24,11 +28,16 @@ mkdir -m 700 "$dir"
 stop() { "$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$dir"; }
 trap stop EXIT
 "$bin/initdb" -D "$dir/data" -U stakeout -A trust -E UTF8 --locale=C --no-sync >"$dir/initdb.log" 2>&1
-"$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -o "-k '$dir' -c listen_addresses='' -c fsync=off \
-    -c full_page_writes=off -c max_connections=300 -c shared_buffers=64MB" start >/dev/null
+"$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -o "-k '$dir' -c listen_addresses='' -c max_connections=300 $3" \
+    start >/dev/null
 echo ready
 cat >/dev/null
 "#;
+
+/// Tests lose nothing but time to a disk.
+const FAST: &str = "-c fsync=off -c full_page_writes=off -c shared_buffers=64MB";
+/// As in earnest: what was committed is on the disk.
+const DURABLE: &str = "-c shared_buffers=256MB";
 
 static SERVER: OnceLock<Option<PostgresServer>> = OnceLock::new();
 
@@ -36,29 +45,51 @@ impl PostgresServer {
     /// The server of this test process, started when it is first asked for. `None`, having said why, when PostgreSQL is
     /// not installed; with `CI=true` that is a failure.
     pub fn shared() -> Option<&'static PostgresServer> {
-        SERVER
-            .get_or_init(|| match PostgresServer::start() {
-                Ok(server) => Some(server),
-                Err(reason) => {
-                    skip(&reason);
-                    None
-                }
-            })
-            .as_ref()
+        SERVER.get_or_init(PostgresServer::another).as_ref()
     }
 
-    fn start() -> Result<PostgresServer, String> {
+    /// A server of its own, for whoever wants to stop it. It ends when it is dropped.
+    pub fn another() -> Option<PostgresServer> {
+        match PostgresServer::start(FAST) {
+            Ok(server) => Some(server),
+            Err(reason) => {
+                skip(&reason);
+                None
+            }
+        }
+    }
+
+    /// A server that waits for the disk, for measurements.
+    pub fn durable() -> Result<PostgresServer, String> {
+        PostgresServer::start(DURABLE)
+    }
+
+    /// Crashes the server and starts it again, as after a loss of power.
+    pub fn crash_and_restart(&self) {
+        self.control(&["-m", "immediate", "stop"]);
+        self.control(&["-l", "log", "-w", "start"]);
+    }
+
+    fn control(&self, arguments: &[&str]) {
+        let data = self.directory.join("data");
+        let mut command = unprivileged(&self.bin.join("pg_ctl"));
+        command.arg("-D").arg(&data).args(arguments).current_dir(&self.directory).stdout(Stdio::null());
+        // What it was started with is in this file, as the arguments of a command.
+        if arguments.contains(&"start") {
+            let started = std::fs::read_to_string(data.join("postmaster.opts")).unwrap_or_default();
+            let options = started.split_once(' ').map_or("", |(_, options)| options).trim().to_owned();
+            command.args(["-o", &options]);
+        }
+        let done = command.status().expect("pg_ctl runs");
+        assert!(done.success(), "pg_ctl {arguments:?}: {done}");
+    }
+
+    fn start(options: &str) -> Result<PostgresServer, String> {
         let bin = programs().ok_or("PostgreSQL is not installed (Debian's package postgresql)")?;
-        let directory = std::env::temp_dir().join(format!("stakeout-pg-{}", std::process::id()));
-        // PostgreSQL refuses to run as root.
-        let mut command = if is_root() {
-            let mut command = Command::new("setpriv");
-            command.args(["--reuid=postgres", "--regid=postgres", "--init-groups", "sh"]);
-            command
-        } else {
-            Command::new("sh")
-        };
-        command.args(["-c", SCRIPT, "sh"]).arg(&directory).arg(&bin).current_dir("/");
+        let n = SERVERS.fetch_add(1, Ordering::Relaxed);
+        let directory = std::env::temp_dir().join(format!("stakeout-pg-{}-{n}", std::process::id()));
+        let mut command = unprivileged(Path::new("sh"));
+        command.args(["-c", SCRIPT, "sh"]).arg(&directory).arg(&bin).arg(options).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut keeper = command.spawn().map_err(|e| format!("PostgreSQL cannot be started: {e}"))?;
         let mut said = String::new();
@@ -68,7 +99,12 @@ impl PostgresServer {
         if said.trim() != "ready" {
             return Err(format!("PostgreSQL in {} did not start", bin.display()));
         }
-        Ok(PostgresServer { directory, databases: AtomicU32::new(0), _keeper: keeper })
+        Ok(PostgresServer { directory, bin, databases: AtomicU32::new(0), _keeper: keeper })
+    }
+
+    /// The socket that the server listens on.
+    pub fn socket(&self) -> PathBuf {
+        self.directory.join(".s.PGSQL.5432")
     }
 
     /// The URL of a database on this server.
@@ -103,6 +139,16 @@ fn programs() -> Option<PathBuf> {
     let on_path = std::env::var_os("PATH")
         .and_then(|path| std::env::split_paths(&path).find(|directory| directory.join("initdb").exists()));
     found.pop().map(|(_, bin)| bin).or(on_path)
+}
+
+/// A command that does not run as root: PostgreSQL refuses to.
+fn unprivileged(program: &Path) -> Command {
+    if !is_root() {
+        return Command::new(program);
+    }
+    let mut command = Command::new("setpriv");
+    command.args(["--reuid=postgres", "--regid=postgres", "--init-groups"]).arg(program);
+    command
 }
 
 fn is_root() -> bool {

@@ -15,6 +15,9 @@ use crate::{Claim, ClaimRequest, TargetId};
 /// One statement takes the earliest of all sources. What others are about to take is skipped, so nobody waits. A held
 /// row whose lease ends between now and the horizon is found by its wake time, but must not be taken early. Only what
 /// was taken comes back: a large answer would keep the rows locked while a slow reader reads.
+///
+/// Nobody waits for the disk, so a server that crashes may forget a claim; the token therefore comes from the clock, and
+/// whoever claims the target afterwards does not get the token of somebody who still believes in his.
 const TAKE: &str = "
     WITH clock AS MATERIALIZED (
         SELECT CASE WHEN $1 THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ELSE $2 END AS now_us,
@@ -30,7 +33,7 @@ const TAKE: &str = "
         WHERE s.name = ANY ($5)
         ORDER BY c.due_us, c.focused DESC, c.priority DESC LIMIT $4
     )
-    UPDATE targets t SET fence = t.fence + 1, owner = $6, lease_until_us = greatest(clock.now_us, c.due_us) + $7,
+    UPDATE targets t SET fence = greatest(t.fence + 1, CASE WHEN $1 THEN clock.now_us END), owner = $6, lease_until_us = greatest(clock.now_us, c.due_us) + $7,
         wake_us = greatest(clock.now_us, c.due_us) + $7
     FROM candidates c, clock WHERE t.id = c.id
     RETURNING t.id, t.fence, t.lease_until_us, c.held, clock.now_us";

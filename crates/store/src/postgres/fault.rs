@@ -9,7 +9,7 @@ use crate::StoreError;
 
 /// Why a piece of work failed.
 #[derive(Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The database said no, or is not there.
     Sql(tokio_postgres::Error),
     /// No connection could be had.
@@ -23,7 +23,7 @@ pub(super) enum Fault {
 }
 
 /// The result of a piece of work in the database.
-pub(super) type Work<T> = Result<T, Fault>;
+pub(crate) type Work<T> = Result<T, Fault>;
 
 impl From<tokio_postgres::Error> for Fault {
     fn from(error: tokio_postgres::Error) -> Fault {
@@ -79,7 +79,7 @@ impl Fault {
     }
 
     /// In the store's words.
-    pub(super) fn into_store(self, doing: &'static str) -> StoreError {
+    pub(crate) fn into_store(self, doing: &'static str) -> StoreError {
         match self {
             Fault::Store(error) => error,
             Fault::Sql(error) if error.code() == Some(&SqlState::DISK_FULL) => {

@@ -60,7 +60,7 @@ pub(super) async fn migrate(client: &Client, steps: &[&[&str]]) -> Work<()> {
 }
 
 /// Everything that is missing after version `found`, unless another version is found under the lock.
-fn script(found: u32, steps: &[&[&str]]) -> String {
+pub(super) fn script(found: u32, steps: &[&[&str]]) -> String {
     let (is_another, begin) = match found {
         0 => (
             "to_regclass('schema_steps') IS NOT NULL".to_owned(),

@@ -39,12 +39,12 @@ use tokio_postgres::types::ToSql;
 
 use self::clock::Offset;
 use self::connect::Address;
-use self::fault::{Fault, Work};
 use self::listen::Listener;
 use self::prune::Cursor;
 use crate::{Hint, Result, StoreError};
 
 pub use self::clock::LeaseClock;
+pub(crate) use self::fault::{Fault, Work};
 
 /// How to open a database.
 #[derive(Clone, Debug)]
@@ -204,6 +204,26 @@ impl PgStore {
         }
         Ok(names.iter().filter_map(|name| cache.get(*name).copied()).collect())
     }
+}
+
+/// A connection for one long piece of work: it is allowed to take its time.
+pub(crate) async fn session(url: &str) -> Result<tokio_postgres::Client> {
+    let address = Address::parse(url)?;
+    let connected = address.config.connect(address.tls.clone()).await;
+    let (client, connection) = connected.map_err(|error| StoreError::Database {
+        doing: "open the database",
+        message: format!("{}: {}", address.shown, fault::say(&error)),
+    })?;
+    tokio::spawn(async move {
+        // Whoever uses the connection is told by its own call.
+        let _ = connection.await;
+    });
+    Ok(client)
+}
+
+/// Everything that an empty database lacks.
+pub(crate) fn whole_schema() -> String {
+    migrate::script(0, migrate::STEPS)
 }
 
 /// Runs a statement that stays prepared and answers its rows.

@@ -60,6 +60,16 @@ impl Default for OpenOptions {
     }
 }
 
+/// A connection that reads the file at `path`, for whoever moves all of it.
+pub(crate) fn reading(path: &Path) -> Result<Connection> {
+    connect::reader(path)
+}
+
+/// What a failure means for the store.
+pub(crate) fn failed(error: &rusqlite::Error, path: &Path, doing: &'static str) -> crate::StoreError {
+    fault::from_sqlite(error, path, doing)
+}
+
 /// A SQLite database.
 ///
 /// Dropping it waits for what is queued; the file is free afterwards.

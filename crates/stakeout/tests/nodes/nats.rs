@@ -1,0 +1,148 @@
+//! Events on NATS JetStream: each exactly once for whoever keeps ids, however often nodes and the broker die.
+
+use std::collections::BTreeMap;
+use std::net::TcpListener;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use async_nats::jetstream;
+use tokio::runtime::Runtime;
+
+use crate::support::{Node, Site, now_ms, until};
+use crate::truth::Truth;
+
+/// A broker of one's own, in a directory of its own.
+struct Broker {
+    child: Child,
+    port: u16,
+}
+
+impl Broker {
+    /// `None`, having said why, where there is no nats-server; with `CI=true` that is a failure.
+    fn start(dir: &Path, port: Option<u16>) -> Option<Broker> {
+        let port = port.unwrap_or_else(|| {
+            let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+            free.local_addr().expect("an address").port()
+        });
+        // Debian keeps it where only root's path leads.
+        let aside = Path::new("/usr/sbin/nats-server");
+        let mut command = Command::new(if aside.exists() { aside } else { Path::new("nats-server") });
+        command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(dir.join("nats"));
+        match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
+            Ok(child) => Some(Broker { child, port }),
+            Err(error) => {
+                println!("skipped: nats-server cannot be started (Debian's package nats-server): {error}");
+                assert!(std::env::var("CI").as_deref() != Ok("true"), "with CI=true nothing may be skipped");
+                None
+            }
+        }
+    }
+
+    fn kill(&mut self) {
+        self.child.kill().expect("killed");
+        self.child.wait().expect("reaped");
+    }
+}
+
+impl Drop for Broker {
+    fn drop(&mut self) {
+        // It may have been killed already.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Message {
+    subject: String,
+    id: String,
+    body: serde_json::Value,
+}
+
+/// Everything the stream has, in its order.
+fn messages(runtime: &Runtime, port: u16) -> Vec<Message> {
+    runtime.block_on(async {
+        let client = async_nats::connect(format!("nats://127.0.0.1:{port}")).await.expect("connects");
+        let context = jetstream::new(client);
+        let mut stream = context.get_stream("STAKEOUT").await.expect("the stream was made");
+        let state = stream.info().await.expect("known").state.clone();
+        let mut messages = Vec::new();
+        for n in state.first_sequence..=state.last_sequence {
+            let raw = stream.get_raw_message(n).await.expect("a message");
+            let id = raw.headers.get("Nats-Msg-Id").expect("an id").to_string();
+            let body = serde_json::from_slice(&raw.payload).expect("JSON");
+            messages.push(Message { subject: raw.subject.to_string(), id, body });
+        }
+        messages
+    })
+}
+
+#[test]
+fn every_event_reaches_the_stream_once_whoever_dies() {
+    let Some(site) = Site::new() else { return };
+    let Some(mut broker) = Broker::start(site.dir.path(), None) else { return };
+    let port = broker.port;
+    let mut truth = Truth::new(1_500);
+    let sink = format!("[sink.events]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:{port}\"\n");
+    let sources = format!("{}\n{sink}", truth.source("40ms"));
+    let names = ["one", "two"];
+    let configs = names.map(|name| site.configure(name, &site.database, "off", &sources));
+    let mut nodes = [Node::start(&configs[0]), Node::start(&configs[1])];
+    let eye = site.eye();
+    let told = || eye.number("SELECT count(*)::text FROM events");
+    let waiting = || eye.number("SELECT count(*)::text FROM deliveries");
+    let mut began = now_ms();
+    until("something is told and delivered", || told() > 3 && waiting() == 0);
+
+    for round in 0..6 {
+        let before = told();
+        // The broker, the node that delivers, and both at once; a deliverer that only stands still comes back later
+        // and sends what another one has sent.
+        if round % 3 != 1 {
+            broker.kill();
+            until("events wait for the broker", || waiting() > 1);
+        }
+        if round % 3 != 0 {
+            let holder =
+                eye.texts("SELECT owner FROM leases WHERE name = 'sink events'").pop().expect("held");
+            let victim = names.iter().position(|name| **name == holder).expect("one of ours");
+            truth.calm_since(began);
+            nodes[victim].signal("-KILL");
+            nodes[victim].wait();
+            nodes[victim] = Node::start(&configs[victim]);
+            until("somebody polls again", || told() > before + 1);
+            began = now_ms();
+        }
+        if round % 3 != 1 {
+            broker = Broker::start(site.dir.path(), Some(port)).expect("it was there before");
+        }
+        until("everything is delivered", || told() > before + 3 && waiting() == 0);
+        println!("round {round}: {} told", told());
+    }
+    truth.calm_since(began);
+    nodes.iter_mut().for_each(Node::stop);
+    // What happened while they stopped is delivered by whoever comes next.
+    let mut last = Node::start(&configs[0]);
+    until("the rest is delivered", || waiting() == 0);
+    last.stop();
+
+    let runtime = Runtime::new().expect("a runtime");
+    let messages = messages(&runtime, port);
+    let mut first: BTreeMap<&str, &Message> = BTreeMap::new();
+    for message in &messages {
+        first.entry(&message.id).or_insert(message);
+    }
+    let events = eye.texts("SELECT encode(id, 'hex') FROM events ORDER BY seq");
+    println!("{} events, {} messages", events.len(), messages.len());
+    assert!(events.iter().all(|id| first.contains_key(id.as_str())), "something was never delivered");
+    assert_eq!(first.len(), events.len(), "nothing was invented");
+    let types = eye.texts("SELECT type FROM events ORDER BY seq");
+    for (id, event_type) in events.iter().zip(&types) {
+        let message = first[id.as_str()];
+        assert_eq!(message.subject, format!("stakeout.script.{event_type}"));
+        assert_eq!(
+            (message.body["id"].as_str(), message.body["specversion"].as_str()),
+            (Some(id.as_str()), Some("1.0"))
+        );
+    }
+    truth.compare(&eye);
+}
