@@ -1,7 +1,8 @@
 //! A simulated racing day through the real engine and parser, compared with the simulator's truth.
 
+use serde_json::json;
 use stakeout::simulate::racing::RacingDay;
-use stakeout_core::{Fingerprint, Time};
+use stakeout_core::{Event, Fingerprint, Span, Time};
 use stakeout_sim::nztab::Status;
 use stakeout_store::{HistoryRow, Store};
 
@@ -128,4 +129,57 @@ fn nothing_is_orphaned() {
             );
         }
     }
+}
+
+#[test]
+fn alerts_ring_once_and_in_time() {
+    let rules = json!({
+        "bell": { "when": { "on": "start", "before": "1m" } },
+        "finals": { "when": { "on": "event", "type": "racing.race.final" } },
+        "steam": { "when": { "on": "odds", "direction": "shortened", "percent": 20, "within": "30m" } },
+    });
+    let alerts = serde_json::from_value(rules).expect("rules");
+    let finished = RacingDay { races: 24, alerts, ..RacingDay::new(6) }.run().expect("the day runs");
+    assert_eq!(
+        (finished.report.misses, finished.report.wrong_events),
+        (0, 0),
+        "{:?}",
+        finished.report.remarks
+    );
+    let rung = |alert: &str| -> Vec<&Event> {
+        let rule = format!("alert:{alert}");
+        finished.events.iter().filter(|event| event.rule == rule).collect()
+    };
+    let told = |event_type: &str| finished.events.iter().filter(|e| e.event_type == event_type).count();
+    assert_eq!(rung("finals").len(), told("racing.race.final"), "one per result");
+
+    // Every race that is still open a minute before its start rings then, and no other.
+    let mut expected = Vec::new();
+    for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {
+        for (_, start) in &race.starts {
+            let bell = *start - Span::mins(1);
+            let served = race.served_at(bell);
+            let known = race.starts.iter().rev().find(|(at, _)| *at <= served).map(|(_, start)| *start);
+            let status = race.statuses.iter().rev().find(|(at, _)| *at <= served).map(|(_, status)| *status);
+            if known == Some(*start) && status == Some(Status::Open) {
+                expected.push((format!("race/{}", race.id), start.to_string()));
+            }
+        }
+    }
+    let bells = rung("bell");
+    let mut found: Vec<(String, String)> = bells
+        .iter()
+        .map(|bell| {
+            (bell.subject_key.clone(), bell.data["about"]["start"].as_str().expect("a start").to_owned())
+        })
+        .collect();
+    for bell in &bells {
+        let start = Time::parse(bell.data["about"]["start"].as_str().expect("a start")).expect("a time");
+        let late = bell.at - (start - Span::mins(1));
+        assert!(late >= Span::ZERO && late < Span::secs(2), "{}: {late} late", bell.subject_key);
+    }
+    expected.sort();
+    found.sort();
+    assert_eq!(found, expected);
+    assert!(!rung("steam").is_empty(), "some price shortened by a fifth");
 }

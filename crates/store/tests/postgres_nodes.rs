@@ -492,5 +492,8 @@ async fn anyone_can_open_the_database_and_read_it() {
     world.store.ensure_views(&[]).await.expect("none");
     let left =
         texts(&raw, "SELECT viewname::text FROM pg_views WHERE schemaname = 'public' ORDER BY 1").await;
-    assert_eq!(left, ["client_kv", "ingest_targets", "my_own", "server_settings"]);
+    assert_eq!(
+        left,
+        ["client_kv", "ingest_targets", "my_own", "notifications", "server_settings", "user_alert_configs"]
+    );
 }

@@ -115,7 +115,7 @@ fn names(kinds: &[Kind], tables: &[&str]) -> Vec<String> {
 
 #[test]
 fn bare_names_belong_to_whoever_is_alone_with_them() {
-    let generic = ["client_kv", "ingest_targets", "server_settings"];
+    let generic = ["client_kv", "ingest_targets", "notifications", "server_settings", "user_alert_configs"];
     assert_eq!(names(&[], &[]), generic);
     let kinds = [entrants(), plain("racing", "races"), plain("fpv", "races"), plain("fpv", "events")];
     let mut made = names(&kinds, &["events", "records"]);
@@ -237,6 +237,13 @@ async fn anyone_can_open_the_database_and_read_it() {
         [r#"race · currentOrder · {"order":3} · 2027-01-15T08:00:01.000Z"#]
     );
     assert_eq!(query(&path, "SELECT * FROM server_settings"), [] as [&str; 0]);
+    let rule = serde_json::json!({ "when": { "on": "start", "before": "1m" }, "user": "anna" });
+    world.store.set_setting("alert.bell", Some(rule), at(0)).await.expect("set");
+    assert_eq!(
+        query(&path, "SELECT name, user, \"when\", enabled FROM user_alert_configs"),
+        [r#"bell · anna · {"before":"1m","on":"start"} · 1"#]
+    );
+    assert_eq!(query(&path, "SELECT * FROM notifications"), [] as [&str; 0]);
 }
 
 #[tokio::test]
@@ -255,10 +262,12 @@ async fn views_of_kinds_no_longer_there_are_removed() {
         "entrants",
         "ingest_targets",
         "my_own",
+        "notifications",
         "odds_history",
         "racing_entrants",
         "racing_odds_history",
         "server_settings",
+        "user_alert_configs",
     ];
     assert_eq!(made(&path), expected, "a person's own view stays");
     let before = std::fs::metadata(&path).expect("exists").modified().expect("time");

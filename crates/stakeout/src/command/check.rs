@@ -50,11 +50,12 @@ impl Finding {
 
 pub(super) async fn check(place: &Place, args: &CheckArgs) -> Result<ExitCode> {
     let Wired { sources, warnings } = place.loaded.some_sources(&Secrets::Environment)?;
-    let mut findings = vec![Finding::new(
-        format!("configuration {}", place.loaded.file()),
-        true,
-        format!("{} sources, {} sinks", sources.len(), place.loaded.sinks(&Secrets::Environment)?.len()),
-    )];
+    let mut findings = vec![Finding::new(format!("configuration {}", place.loaded.file()), true, {
+        place.loaded.alerts()?;
+        let (sinks, alerts) =
+            (place.loaded.sinks(&Secrets::Environment)?.len(), place.loaded.config.alert.len());
+        format!("{} sources, {sinks} sinks, {alerts} alerts", sources.len())
+    })];
     findings.extend(warnings.into_iter().map(|warning| Finding::new("warning", true, warning)));
     findings.push(store(place).await);
     if !args.offline {

@@ -98,6 +98,7 @@ pub(super) fn engine_config(
     let fetch = HttpFetch::new().context("the HTTP client cannot start")?;
     let mut engine = EngineConfig::new(store, sources, Arc::new(fetch));
     engine.sinks = place.loaded.sinks(&Secrets::Environment)?;
+    engine.alerts = place.loaded.alerts()?;
     engine.node = place.node();
     engine.clock = clock;
     engine.retention = (&config.retention).into();

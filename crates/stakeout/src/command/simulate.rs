@@ -34,6 +34,7 @@ fn racing(args: &SimulateRacingArgs) -> Result<ExitCode> {
         faults: args.faults,
         config: RacingConfig { cadence, ..RacingConfig::default() },
         database: None,
+        alerts: Default::default(),
     };
     let report = day.run()?.report;
     if args.json {

@@ -3,6 +3,7 @@
 //! `read` turns text into a [`Config`] with errors that name the line, `secret` fetches what must not be written
 //! down, `wire` makes sources of it and `sinks` sinks, `schema` describes it to editors.
 
+mod alerts;
 mod read;
 mod schema;
 mod secret;
@@ -18,6 +19,7 @@ use std::path::Path;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stakeout_core::Span;
+use stakeout_sources::alert::AlertConfig;
 use stakeout_sources::fpv::FpvConfig;
 use stakeout_sources::json::JsonConfig;
 use stakeout_sources::racing::RacingConfig;
@@ -50,6 +52,8 @@ pub struct Config {
     pub source: BTreeMap<String, SourceConfig>,
     /// Who is told, by name.
     pub sink: BTreeMap<String, SinkConfig>,
+    /// What somebody wants to be told, by name.
+    pub alert: BTreeMap<String, AlertConfig>,
 }
 
 /// Where everything is kept.

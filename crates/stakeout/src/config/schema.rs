@@ -48,9 +48,10 @@ fn walk(root: &Json, node: &Json, shown: &[&Json], path: &str, missing: &mut BTr
     for branches in ["anyOf", "oneOf", "allOf"] {
         for branch in node[branches].as_array().into_iter().flatten() {
             // A choice between plain values has no keys of its own; a choice between tables has.
-            // A choice by `kind` is compared with what has that kind.
-            let kind = &branch["properties"]["kind"]["const"];
-            let chosen = |json: &Json| json.is_object() && (kind.is_null() || json["kind"] == *kind);
+            // A choice by `kind` or `on` is compared with what has that one.
+            let tag = ["kind", "on"].into_iter().find(|tag| !branch["properties"][tag]["const"].is_null());
+            let fits = |json: &Json| tag.is_none_or(|tag| json[tag] == branch["properties"][tag]["const"]);
+            let chosen = |json: &Json| json.is_object() && fits(json);
             let objects: Vec<&Json> = shown.iter().copied().filter(|json| chosen(json)).collect();
             if !objects.is_empty() {
                 walk(root, branch, &objects, path, missing);

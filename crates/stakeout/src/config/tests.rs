@@ -190,6 +190,7 @@ fn the_example_works_and_shows_every_key() {
     let all = all.join("\n");
     let loaded = Loaded::from_text("stakeout.example.toml", &all).expect("valid with everything");
     assert_eq!(loaded.config.source.len(), 7);
+    assert_eq!(loaded.alerts().expect("each can ring").written().len(), 9);
     let example: serde_json::Value = toml::from_str(&all).expect("TOML");
     assert_eq!(example_is_complete(&example), std::collections::BTreeSet::new());
 }

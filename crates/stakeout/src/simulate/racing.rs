@@ -10,6 +10,7 @@ use serde::Serialize;
 use stakeout_core::{Event, Source, Span, Time};
 use stakeout_engine::{Engine, EngineConfig, virtual_runtime};
 use stakeout_sim::nztab::{Body, Day, DayConfig, Faults, Upstream, nz_date, nz_time};
+use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::{EventFilter, Store};
@@ -35,6 +36,8 @@ pub struct RacingDay {
     pub config: RacingConfig,
     /// Where to keep the database; in memory, unless given.
     pub database: Option<PathBuf>,
+    /// Who wants to be told what.
+    pub alerts: BTreeMap<String, AlertConfig>,
 }
 
 /// What came of it.
@@ -95,6 +98,7 @@ impl RacingDay {
             faults: 0.0,
             config: RacingConfig::default(),
             database: None,
+            alerts: BTreeMap::new(),
         }
     }
 
@@ -119,6 +123,7 @@ impl RacingDay {
             EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, vec![self.source()?], fetch.clone());
         config.clock = clock.clone();
         config.node = "simulation".to_owned();
+        config.alerts = Arc::new(RuleBook::new(self.alerts.clone())?);
         let (events, runs, history_rows) = runtime.block_on(async {
             let engine = Engine::start(config).await?;
             clock.sleep_until(start + Span::hours(27)).await;
