@@ -2,7 +2,8 @@
 //!
 //! **Invariants:** records are removed only where the observation proves their absence, or their own time has passed; a mass removal counts only
 //! when a second answer agrees, whether there are events or not; a change of meaning is a new baseline and never an
-//! event. What went with a confirmed mass removal may come back untold ([`Memory::cleared`]).
+//! event. What went with a confirmed mass removal may come back untold ([`Memory::cleared`]), until two whole answers
+//! have done without it.
 
 use std::collections::BTreeSet;
 
@@ -48,6 +49,9 @@ pub struct Memory {
     /// When a confirmed mass removal was answered: a record that went then may return without being told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleared: Option<Time>,
+    /// Whole answers since the mass returned, itself included: what two of them do not have was really taken.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub recovered: u8,
     /// Whole answers believed since the baseline, itself included, where records accompany others; counted to two.
     #[serde(skip_serializing_if = "is_zero")]
     pub answers: u8,
@@ -170,7 +174,7 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let mut memory = basis.memory.clone();
     match doubt(basis, observation, &merged.removed) {
         Trust::Plain => {}
-        Trust::Confirmed => memory.cleared = Some(basis.ended),
+        Trust::Confirmed => (memory.cleared, memory.recovered) = (Some(basis.ended), 0),
         Trust::Doubted(why) => {
             memory.doubt = Some(why);
             return Comparison { duplicates, ..Comparison::nothing(Verdict::Doubted, memory) };
@@ -185,6 +189,13 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     }
     if same_meaning || complete {
         memory.doubt = None;
+    }
+    if complete && memory.cleared.is_some() {
+        match memory.recovered {
+            0 => memory.recovered = u8::from(is_mass_return(basis, observation, &merged.added)),
+            1 => memory.recovered = 2,
+            _ => (memory.cleared, memory.recovered) = (None, 0),
+        }
     }
     if complete {
         (memory.meaning, memory.rebaseline) = (Some(basis.meaning), false);
@@ -241,6 +252,17 @@ struct Merged {
 fn is_counted(basis: &Basis<'_>, observation: &Observation, entry: &Entry) -> bool {
     // What a listing wants has no group and is all there is.
     !basis.policy.companions || observation.targets.is_some() || entry.group != Fingerprint::default()
+}
+
+/// Whether so much is new as goes with an outage.
+fn is_mass_return(basis: &Basis<'_>, observation: &Observation, added: &[Item]) -> bool {
+    let counts = |item: &&Item| match item {
+        Item::Record(n) => {
+            !basis.policy.companions || observation.records[*n].group != Fingerprint::default()
+        }
+        Item::Target(_) => true,
+    };
+    added.iter().filter(counts).count() >= basis.policy.at_least.max(1)
 }
 
 fn companions_that_left(removed: &[Entry]) -> Vec<Fingerprint> {

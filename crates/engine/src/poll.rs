@@ -94,6 +94,8 @@ impl Job<'_> {
         let memory = &self.claim.state.memory;
         // Where companions are counted, a second answer without one is what proves that it is gone.
         let counted = !self.source.doubt().companions || (memory.answers >= 2 && memory.left.is_empty());
+        // So are the answers after an outage.
+        let counted = counted && memory.recovered == 0;
         memory.meaning == Some(self.meaning) && !memory.rebaseline && memory.doubt.is_none() && counted
     }
 

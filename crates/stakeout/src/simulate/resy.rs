@@ -12,6 +12,7 @@ use stakeout_sim::resy::{Asked, Bucket, Fault, Upstream};
 use stakeout_store::Validators;
 
 use super::in_process::{outcome, path_of};
+use super::tables::PARTIES;
 
 /// Answers the engine's requests from a simulated market, and remembers when each bucket was looked at.
 pub(super) struct InProcess {
@@ -28,8 +29,8 @@ pub(super) struct Poll {
     pub(super) old: bool,
     /// No answer went wrong, and no venue came or went between its pages.
     pub(super) whole: bool,
-    /// How many venues its last answer counts.
-    total: Option<u64>,
+    /// How many venues each party size's first page counts.
+    totals: [Option<u64>; PARTIES.len()],
 }
 
 impl InProcess {
@@ -53,13 +54,20 @@ impl InProcess {
         let mut polls = self.polls.lock().expect("never poisoned, because nothing panics while it is held");
         let own = polls.entry(bucket).or_default();
         match own.last_mut() {
-            Some(last) if body["page"] != 1 || filter["party_size"] != super::tables::PARTIES[0] => {
+            Some(last) if body["page"] != 1 || filter["party_size"] != PARTIES[0] => {
                 // Each party size has a list of its own.
-                let still = body["page"] == 1 || last.total == total;
-                last.whole &= fine && still;
-                (last.ended, last.old, last.total) = (now, last.old || old, total);
+                let size = PARTIES.iter().position(|size| filter["party_size"] == *size).unwrap_or(0);
+                if body["page"] == 1 {
+                    last.totals[size] = total;
+                }
+                last.whole &= fine && last.totals[size] == total;
+                (last.ended, last.old) = (now, last.old || old);
             }
-            _ => own.push(Poll { began: now, ended: now, old, whole: fine, total }),
+            _ => {
+                let mut totals = [None; PARTIES.len()];
+                totals[0] = total;
+                own.push(Poll { began: now, ended: now, old, whole: fine, totals });
+            }
         }
     }
 }

@@ -124,7 +124,7 @@ pub(super) fn tally(
         let own = looks(&told.bucket);
         let this = own.partition_point(|poll| poll.began <= told.at);
         let mut before = own[..this.saturating_sub(1)].iter().rev().filter(|poll| poll.whole);
-        let since = before.nth(LOOKS_BACK - 1).map_or(told.at, |poll| poll.began);
+        let since = before.nth(LOOKS_BACK - 1).or(own.first()).map_or(told.at, |poll| poll.began);
         let report = Report { bucket: told.bucket, slot: told.slot, since, at: told.at };
         match truth.verdict(watch, &report) {
             Verdict::True { .. } => {}

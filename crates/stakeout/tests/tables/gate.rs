@@ -145,6 +145,23 @@ fn what_another_bucket_held_on_to_for_longer_is_not_told_either_when_an_outage_e
 }
 
 #[test]
+fn what_an_outage_took_and_two_answers_after_it_do_not_have_is_a_drop_when_it_opens() {
+    // Everything is back at minute 6 but for one venue's table, which was really taken, and opens again at `opens`.
+    let told = |opens: i64| {
+        drops(16, move |m| {
+            let shown = |id: i64| match m {
+                2..6 => venue(id, &[]),
+                6.. if id == 1 && m < opens => venue(id, &[]),
+                _ => venue(id, &["20:30"]),
+            };
+            (1..=20).map(shown).collect()
+        })
+    };
+    assert_eq!(told(7), NONE, "the outage may only have lasted longer there");
+    assert_eq!(told(12), ["12 1@20:30"]);
+}
+
+#[test]
 fn a_failed_or_malformed_poll_changes_nothing_and_leaves_a_sample_without_secrets() {
     let mut world = World::new();
     let watched = world.watch(&every_minute(json!({})), Span::mins(6), |m, _| match m {
