@@ -3,7 +3,7 @@
 //! ```text
 //! engine ─ newest ─► feed ─ reads the log ─► ring ─► stream ─► client
 //!        ├ kv ────►                             └──► stream ─► client
-//!        └ polls ─► (only while somebody looks on)
+//!        └ polls ─► (only while somebody looks on, in a ring of their own)
 //! ```
 //! The engine never waits: it only raises a number. Nor does the feed: it writes to a ring, and a client that does not
 //! read for so long that the ring comes round is dropped; it comes back with its cursor. Heartbeats go through the
@@ -21,7 +21,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::onlook::{self, FLUSH_EVERY, Flush, Onlookers, PULSE_EVERY};
+use crate::onlook::{FLUSH_EVERY, Onlookers, PULSE_EVERY};
 use crate::stream::frame;
 
 /// Events read from the log at once.
@@ -40,10 +40,6 @@ pub(crate) enum Item {
     Kv(Arc<KvRow>, Bytes),
     /// Everything up to this number has gone by.
     Heartbeat(u64, Bytes),
-    /// Polls, for those who look on.
-    Polls(Arc<Flush>),
-    /// The pulse of the sources, for the same.
-    Pulse(Bytes),
 }
 
 /// The feed and its streams.
@@ -141,12 +137,8 @@ impl Feed {
                     Err(RecvError::Lagged(_)) => self.publish_all(&*store).await,
                     Err(RecvError::Closed) => return,
                 },
-                _ = flushes.tick() => if let Some(flush) = self.onlookers.flush() {
-                    let _ = self.ring.send(Item::Polls(Arc::new(flush)));
-                },
-                _ = pulses.tick(), if self.onlookers.any() => {
-                    let _ = self.ring.send(Item::Pulse(onlook::pulse(&control, self.streams())));
-                }
+                _ = flushes.tick() => self.onlookers.flush(),
+                _ = pulses.tick(), if self.onlookers.any() => self.onlookers.pulse(&control, self.streams()),
                 _ = beats.tick() => {
                     // Nobody listening is no failure, here and below.
                     let _ = self.ring.send(Item::Heartbeat(head, frame::heartbeat(head)));
