@@ -28,7 +28,8 @@ async fn everything_the_engine_holds_can_be_read() {
     assert!(polls.as_array().is_some_and(|polls| !polls.is_empty()));
     let (_, runs) = scene.get("/v1/targets/s/main/runs").await;
     assert_eq!(runs[0]["phase"], target["phase"]);
-    assert!(runs[0]["polls"].as_u64() > Some(1), "{runs}");
+    let polls = runs.as_array().expect("runs").iter().filter_map(|run| run["polls"].as_u64());
+    assert!(polls.sum::<u64>() > 1, "{runs}");
     let (_, none) = scene.get("/v1/targets/s/main/runs?to=2020-01-01T00:00:00Z").await;
     assert_eq!(none, json!([]));
     assert_eq!(scene.get("/v1/targets/s/x/runs").await.0, 404);
