@@ -3,11 +3,14 @@
 //! ```text
 //! engine ─ newest ─► feed ─ reads the log ─► ring ─► stream ─► client
 //!        ├ kv ────►                             └──► stream ─► client
-//!        └ polls ─► (only while somebody looks on)
+//!        └ polls ─► (only while somebody looks on, in a ring of their own)
 //! ```
 //! The engine never waits: it only raises a number. Nor does the feed: it writes to a ring, and a client that does not
 //! read for so long that the ring comes round is dropped; it comes back with its cursor. Heartbeats go through the
 //! ring as well, so the number they carry never overtakes an event.
+//!
+//! There are several rings, and the feed steps back between two of them: a thousand clients that are woken at once would
+//! stand in the engine's way for as long as it takes to write to all of them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -21,7 +24,7 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::onlook::{self, FLUSH_EVERY, Flush, Onlookers, PULSE_EVERY};
+use crate::onlook::{FLUSH_EVERY, Onlookers, PULSE_EVERY};
 use crate::stream::frame;
 
 /// Events read from the log at once.
@@ -40,15 +43,16 @@ pub(crate) enum Item {
     Kv(Arc<KvRow>, Bytes),
     /// Everything up to this number has gone by.
     Heartbeat(u64, Bytes),
-    /// Polls, for those who look on.
-    Polls(Arc<Flush>),
-    /// The pulse of the sources, for the same.
-    Pulse(Bytes),
 }
+
+/// How many rings the streams are dealt out to.
+const RINGS: usize = 32;
 
 /// The feed and its streams.
 pub(crate) struct Feed {
-    ring: broadcast::Sender<Item>,
+    rings: Vec<broadcast::Sender<Item>>,
+    /// Whose turn it is to take a stream.
+    turn: AtomicUsize,
     streams: Arc<AtomicUsize>,
     streams_max: usize,
     dropped: Arc<AtomicU64>,
@@ -67,7 +71,8 @@ impl Drop for Seat {
 impl Feed {
     pub(crate) fn new(ring: usize, streams_max: usize) -> Feed {
         Feed {
-            ring: broadcast::channel(ring).0,
+            rings: (0..RINGS).map(|_| broadcast::channel(ring).0).collect(),
+            turn: AtomicUsize::new(0),
             streams: Arc::default(),
             streams_max,
             dropped: Arc::default(),
@@ -84,7 +89,7 @@ impl Feed {
 
     /// Everything from now on.
     pub(crate) fn subscribe(&self) -> broadcast::Receiver<Item> {
-        self.ring.subscribe()
+        self.rings[self.turn.fetch_add(1, Ordering::Relaxed) % RINGS].subscribe()
     }
 
     /// Those who look on.
@@ -104,6 +109,16 @@ impl Feed {
 
     pub(crate) fn too_slow(&self) {
         self.dropped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Hands something to all streams, some at a time: whoever has a poll to make goes first.
+    async fn hand(&self, item: Item) {
+        for ring in &self.rings {
+            // Nobody listening is no failure.
+            if ring.send(item.clone()).is_ok() {
+                tokio::task::yield_now().await;
+            }
+        }
     }
 
     /// Reads along until told to stop.
@@ -137,20 +152,13 @@ impl Feed {
                 }
                 _ = looks.tick() => head = self.read_along(&*store, head).await,
                 row = published.recv() => match row {
-                    Ok(row) => self.publish(row),
+                    Ok(row) => self.publish(row).await,
                     Err(RecvError::Lagged(_)) => self.publish_all(&*store).await,
                     Err(RecvError::Closed) => return,
                 },
-                _ = flushes.tick() => if let Some(flush) = self.onlookers.flush() {
-                    let _ = self.ring.send(Item::Polls(Arc::new(flush)));
-                },
-                _ = pulses.tick(), if self.onlookers.any() => {
-                    let _ = self.ring.send(Item::Pulse(onlook::pulse(&control, self.streams())));
-                }
-                _ = beats.tick() => {
-                    // Nobody listening is no failure, here and below.
-                    let _ = self.ring.send(Item::Heartbeat(head, frame::heartbeat(head)));
-                }
+                _ = flushes.tick() => self.onlookers.flush(),
+                _ = pulses.tick(), if self.onlookers.any() => self.onlookers.pulse(&control, self.streams()),
+                _ = beats.tick() => self.hand(Item::Heartbeat(head, frame::heartbeat(head))).await,
             }
         }
     }
@@ -175,7 +183,7 @@ impl Feed {
             for event in page {
                 head = event.seq;
                 let bytes = frame::event(&event);
-                let _ = self.ring.send(Item::Event(Arc::new(event), bytes));
+                self.hand(Item::Event(Arc::new(event), bytes)).await;
             }
             if whole {
                 // Not every number is an event's.
@@ -187,15 +195,19 @@ impl Feed {
         }
     }
 
-    fn publish(&self, row: KvRow) {
+    async fn publish(&self, row: KvRow) {
         let bytes = frame::kv(&row);
-        let _ = self.ring.send(Item::Kv(Arc::new(row), bytes));
+        self.hand(Item::Kv(Arc::new(row), bytes)).await;
     }
 
     /// Some changes went by too fast: everything is said again.
     async fn publish_all(&self, store: &dyn Store) {
         match store.list_kv(None, KV_MAX).await {
-            Ok(rows) => rows.into_iter().for_each(|row| self.publish(row)),
+            Ok(rows) => {
+                for row in rows {
+                    self.publish(row).await;
+                }
+            }
             Err(error) => tracing::warn!(%error, "published values cannot be read"),
         }
     }

@@ -1,7 +1,8 @@
 //! Looking on: numbers as they change, for streams that ask for them with `polls=`.
 //!
 //! None of it is in the log, so none of it has an `id:`. Of each target only the newest poll is told, at most once per
-//! [`FLUSH_EVERY`]; a flush is one place in the ring, however many targets it tells of.
+//! [`FLUSH_EVERY`]; a flush is one place in a ring of its own, however many targets it tells of, so that those who only
+//! want events are not even woken.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,6 +13,7 @@ use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use stakeout_core::Time;
 use stakeout_engine::{Control, LivePoll, PollWatch};
+use tokio::sync::broadcast;
 
 use crate::problem::Problem;
 use crate::sources::Pulse;
@@ -22,6 +24,8 @@ use crate::targets::{Stretch, ms};
 pub(crate) const FLUSH_EVERY: Duration = Duration::from_millis(200);
 /// How often the pulse of the sources is told.
 pub(crate) const PULSE_EVERY: Duration = Duration::from_secs(1);
+/// Flushes and pulses that may wait for a slow client: ten seconds of them.
+const RING: usize = 64;
 /// Targets told of at once; the others wait for the next time.
 const FLUSH_MAX: usize = 1_000;
 
@@ -170,19 +174,35 @@ pub(crate) fn pulse(control: &Control, streams: usize) -> Bytes {
     )
 }
 
+/// Something to see, already written out.
+#[derive(Clone, Debug)]
+pub(crate) enum Look {
+    Polls(Arc<Flush>),
+    Pulse(Bytes),
+}
+
 /// Those who look on, and the engine's polls while there is one of them.
-#[derive(Default)]
 pub(crate) struct Onlookers {
     count: Arc<AtomicUsize>,
     watch: Mutex<Option<PollWatch>>,
+    ring: broadcast::Sender<Look>,
 }
 
 /// A stream that looks on; no longer when dropped.
-pub(crate) struct Onlooker(Arc<AtomicUsize>);
+pub(crate) struct Onlooker {
+    count: Arc<AtomicUsize>,
+    pub(crate) looks: broadcast::Receiver<Look>,
+}
 
 impl Drop for Onlooker {
     fn drop(&mut self) {
-        self.0.fetch_sub(1, Ordering::AcqRel);
+        self.count.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Default for Onlookers {
+    fn default() -> Onlookers {
+        Onlookers { count: Arc::default(), watch: Mutex::default(), ring: broadcast::channel(RING).0 }
     }
 }
 
@@ -192,15 +212,28 @@ impl Onlookers {
         let mut watch = self.locked();
         self.count.fetch_add(1, Ordering::AcqRel);
         watch.get_or_insert_with(|| control.watch_polls());
-        Onlooker(Arc::clone(&self.count))
+        Onlooker { count: Arc::clone(&self.count), looks: self.ring.subscribe() }
     }
 
     pub(crate) fn any(&self) -> bool {
         self.count.load(Ordering::Acquire) > 0
     }
 
+    /// Tells of the polls since the last time.
+    pub(crate) fn flush(&self) {
+        if let Some(flush) = self.taken() {
+            // Nobody listening is no failure, here and below.
+            let _ = self.ring.send(Look::Polls(Arc::new(flush)));
+        }
+    }
+
+    /// Tells how everything is doing.
+    pub(crate) fn pulse(&self, control: &Control, streams: usize) {
+        let _ = self.ring.send(Look::Pulse(pulse(control, streams)));
+    }
+
     /// What happened since the last time, if anything did; the engine is left alone when nobody looks on any more.
-    pub(crate) fn flush(&self) -> Option<Flush> {
+    fn taken(&self) -> Option<Flush> {
         let mut watch = self.locked();
         if !self.any() {
             *watch = None;

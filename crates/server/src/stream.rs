@@ -25,7 +25,7 @@ use crate::access::Caller;
 use crate::app::App;
 use crate::ask::{Asked, print};
 use crate::feed::{Item, KV_MAX, Seat};
-use crate::onlook::{self, Onlooker, PollWants};
+use crate::onlook::{self, Look, Onlooker, PollWants};
 use crate::problem::{Problem, Sort};
 
 /// Events read from the log at once.
@@ -153,7 +153,7 @@ struct Client {
     waiting: VecDeque<Bytes>,
     stage: Stage,
     _seat: Seat,
-    _onlooker: Option<Onlooker>,
+    onlooker: Option<Onlooker>,
 }
 
 enum Stage {
@@ -191,8 +191,8 @@ impl Client {
         if looks_on {
             waiting.push_back(onlook::pulse(&app.control, app.feed.streams()));
         }
-        let (stage, _seat, _onlooker) = (Stage::Behind, seat, onlooker);
-        let mut client = Client { app, caller, wants, cursor, waiting, stage, _seat, _onlooker };
+        let (stage, _seat) = (Stage::Behind, seat);
+        let mut client = Client { app, caller, wants, cursor, waiting, stage, _seat, onlooker };
         client.greet_with_values().await?;
         if after.is_none() {
             client.waiting.push_back(frame::heartbeat(cursor));
@@ -229,19 +229,38 @@ impl Client {
                     self.stage = if done { Stage::Live(feed) } else { Stage::CatchingUp(feed) };
                 }
                 Stage::Live(mut feed) => {
-                    let item = feed.recv().await;
+                    let taken = tokio::select! {
+                        item = feed.recv() => match item {
+                            Ok(item) => self.take(item).await,
+                            Err(error) => self.cut(&error),
+                        },
+                        look = next_look(self.onlooker.as_mut()) => match look {
+                            Ok(look) => self.see(look),
+                            Err(error) => self.cut(&error),
+                        },
+                    };
                     self.stage = Stage::Live(feed);
-                    match item {
-                        Ok(item) => self.take(item).await?,
-                        Err(RecvError::Lagged(_)) => {
-                            self.app.feed.too_slow();
-                            return None;
-                        }
-                        Err(RecvError::Closed) => return None,
-                    }
+                    taken?;
                 }
             }
         }
+    }
+
+    /// Takes what there is to see.
+    fn see(&mut self, look: Look) -> Option<()> {
+        match look {
+            Look::Polls(flush) => self.waiting.extend(flush.wanted(&self.wants.polls)),
+            Look::Pulse(bytes) => self.waiting.push_back(bytes),
+        }
+        Some(())
+    }
+
+    /// A ring came round, or the server ends: the stream is over, the client comes back with its cursor.
+    fn cut(&self, error: &RecvError) -> Option<()> {
+        if let RecvError::Lagged(_) = error {
+            self.app.feed.too_slow();
+        }
+        None
     }
 
     /// Reads on in the log; answers whether its end was reached.
@@ -280,10 +299,16 @@ impl Client {
                     self.waiting.push_back(frame::heartbeat(self.cursor));
                 }
             }
-            Item::Polls(flush) => self.waiting.extend(flush.wanted(&self.wants.polls)),
-            Item::Pulse(bytes) if self.wants.polls != PollWants::None => self.waiting.push_back(bytes),
-            Item::Event(..) | Item::Kv(..) | Item::Pulse(..) => {}
+            Item::Event(..) | Item::Kv(..) => {}
         }
         Some(())
+    }
+}
+
+/// The next thing to see; never, for those who do not look on.
+async fn next_look(onlooker: Option<&mut Onlooker>) -> Result<Look, RecvError> {
+    match onlooker {
+        Some(onlooker) => onlooker.looks.recv().await,
+        None => std::future::pending().await,
     }
 }

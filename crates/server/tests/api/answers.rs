@@ -28,7 +28,8 @@ async fn everything_the_engine_holds_can_be_read() {
     assert!(polls.as_array().is_some_and(|polls| !polls.is_empty()));
     let (_, runs) = scene.get("/v1/targets/s/main/runs").await;
     assert_eq!(runs[0]["phase"], target["phase"]);
-    assert!(runs[0]["polls"].as_u64() > Some(1), "{runs}");
+    let polls = runs.as_array().expect("runs").iter().filter_map(|run| run["polls"].as_u64());
+    assert!(polls.sum::<u64>() > 1, "{runs}");
     let (_, none) = scene.get("/v1/targets/s/main/runs?to=2020-01-01T00:00:00Z").await;
     assert_eq!(none, json!([]));
     assert_eq!(scene.get("/v1/targets/s/x/runs").await.0, 404);
@@ -145,7 +146,10 @@ async fn several_sources_are_one_list_in_any_order() {
     for path in ["/v1/targets?sort=due&after=1,2", "/v1/targets?sort=key&after=x", "/v1/targets?after=1,2"] {
         assert_eq!(scene.get(path).await.0, 400, "{path}");
     }
-    scene.change(2).await;
+    // Whoever is polled first tells of a change first: until it is its turn.
+    while scene.get("/v1/events?source=b").await.1["items"] == json!([]) {
+        scene.change(1).await;
+    }
     let mut next = Some("/v1/polls?source=b&limit=2".to_owned());
     let mut polls = 0;
     while let Some(path) = next {
@@ -155,7 +159,7 @@ async fn several_sources_are_one_list_in_any_order() {
         polls += items.len();
         next = page["next"].as_str().filter(|_| polls < 4).map(str::to_owned);
     }
-    assert!(polls >= 2, "its baseline, and its changes");
+    assert!(polls >= 2, "its baseline, and a change");
     assert_eq!(scene.get("/v1/polls?source=none").await.0, 404);
     scene.stop().await;
 }
