@@ -41,20 +41,21 @@ pub(crate) fn measure(pace: Pace) -> anyhow::Result<Vec<Row>> {
     let runtime = runtime()?;
     let window = pace.secs(10, 2);
     let mut rows = Vec::new();
+    // One node that reschedules: what the job queue is compared with.
+    let mut first = None;
     let job_queue = runtime.block_on(async { peer::jobs_per_second(&server.create().await, pace) });
     for work in [Work::Reschedule, Work::Commit] {
         for nodes in NODES {
-            let bare = runtime
-                .block_on(async { floor::per_second(&server.create().await, nodes, work, window).await })?;
-            let ours =
-                runtime.block_on(async { per_second(&server.create().await, nodes, work, window).await })?;
+            let (bare, ours) = runtime.block_on(async {
+                let bare = floor::per_second(&server.create().await, nodes, work, window).await?;
+                anyhow::Ok((bare, per_second(&server.create().await, nodes, work, window).await?))
+            })?;
+            first.get_or_insert(ours);
             print::progress(&format!("{work:?}, {nodes} nodes: {ours:.0}/s, bare SQL {bare:.0}/s"));
             rows.push(row(work, nodes, ours, bare));
         }
     }
-    if let Some(first) = rows.first() {
-        rows.insert(1, next_to_queue(first, job_queue, &rows));
-    }
+    rows.insert(1, next_to_queue(first.unwrap_or_default(), job_queue));
     rows.extend(lateness::measure(&server, &runtime, pace)?);
     Ok(rows)
 }
@@ -76,25 +77,18 @@ fn row(work: Work, nodes: usize, ours: f64, bare: f64) -> Row {
 }
 
 /// The same next to a job queue that does nothing with its jobs.
-fn next_to_queue(first: &Row, queue: Result<f64, String>, rows: &[Row]) -> Row {
-    let ours: f64 = rows
-        .iter()
-        .take(1)
-        .filter_map(|row| row.ours.split(' ').next()?.replace(',', "").parse::<f64>().ok())
-        .sum();
+fn next_to_queue(ours: f64, queue: Result<f64, String>) -> Row {
     let (floor, ratio, met) = match queue {
         Ok(jobs) => {
             let ratio = ours / jobs;
-            (
-                format!("graphile-worker, batched: {} jobs/s", grouped(jobs)),
-                Some(ratio),
-                Met::when(ratio >= 3.0),
-            )
+            let floor = format!("graphile-worker, batched: {} jobs/s", grouped(jobs));
+            (floor, Some(ratio), Met::when(ratio >= 3.0))
         }
         Err(reason) => (format!("graphile-worker: not measured, {reason}"), None, Met::NoTarget),
     };
     let what = "claim and reschedule on PostgreSQL, next to a job queue".to_owned();
-    Row { what, ours: first.ours.clone(), floor, ratio, target: "≥ 3 ×".to_owned(), met }
+    let ours = format!("{} targets/s", grouped(ours));
+    Row { what, ours, floor, ratio, target: "≥ 3 ×".to_owned(), met }
 }
 
 async fn open(url: &str, node: usize) -> anyhow::Result<Arc<PgStore>> {

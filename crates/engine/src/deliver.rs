@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stakeout_core::{Event, Span};
+use stakeout_core::{Event, Span, Time};
 use stakeout_store::{Delivery, LeaseRequest};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -88,8 +88,9 @@ pub(crate) async fn run(
     mut newest: watch::Receiver<u64>,
     stop: CancellationToken,
 ) {
+    let mut ours_until = Time(i64::MIN);
     loop {
-        let drained = drain(&shared, &*sink, &stop).await;
+        let drained = drain(&shared, &*sink, &mut ours_until, &stop).await;
         if stop.is_cancelled() {
             return;
         }
@@ -116,9 +117,9 @@ enum Drained {
 }
 
 /// Delivers what is due.
-async fn drain(shared: &Shared, sink: &dyn Sink, stop: &CancellationToken) -> Drained {
+async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &CancellationToken) -> Drained {
     let _busy = shared.clock.busy();
-    if !is_ours(shared, sink).await {
+    if !is_ours(shared, sink, ours_until).await {
         return Drained::Dry;
     }
     let due = match shared.store.deliveries(sink.name(), shared.clock.now(), BATCH).await {
@@ -154,7 +155,10 @@ async fn drain(shared: &Shared, sink: &dyn Sink, stop: &CancellationToken) -> Dr
 }
 
 /// Where several nodes share the outbox, one of them delivers to a sink: the order is kept, and nothing is sent by all.
-async fn is_ours(shared: &Shared, sink: &dyn Sink) -> bool {
+async fn is_ours(shared: &Shared, sink: &dyn Sink, until: &mut Time) -> bool {
+    if shared.clock.now() + LEASE.over(2) < *until {
+        return true;
+    }
     let request = LeaseRequest {
         name: format!("sink {}", sink.name()),
         node: shared.node.clone(),
@@ -162,7 +166,10 @@ async fn is_ours(shared: &Shared, sink: &dyn Sink) -> bool {
         holds: LEASE,
     };
     match shared.store.lease(&request).await {
-        Ok(lease) => lease.is_some(),
+        Ok(lease) => {
+            *until = lease.map_or(Time(i64::MIN), |lease| lease.until);
+            lease.is_some()
+        }
         Err(error) => {
             shared.store_failed(&error);
             false

@@ -71,8 +71,8 @@ impl Sharing {
             let now = shared.clock.now();
             let demand = self.wanted.entry(name.clone()).or_default().measure(lane, now);
             match renew(&shared, name, lane, demand).await {
-                Ok(true) => {}
-                Ok(false) => {
+                Ok(may_ask) if may_ask || lane.held() == 0 => {}
+                Ok(_) => {
                     // Whoever has it now takes its targets, too.
                     if dispatcher.send(Message::Left(name.clone())).await.is_err() {
                         return;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use stakeout_sim::SplitMix64;
 
-use crate::support::{LEASE_MS, Node, Site, now_ms, until};
+use crate::support::{LEASE_MS, Node, Site, now_ms, until, until_within};
 use crate::truth::{INTERVAL_MS, SEED, TIMEOUT_MS, Truth};
 
 /// Of these every third is a stop: the process comes back later and does not know that it was away.
@@ -67,11 +67,7 @@ fn a_killed_or_stopped_node_loses_nothing_and_doubles_nothing() {
     let polled = eye.polls() + 50;
     until("life goes on", || eye.polls() > polled);
     truth.calm_since(began);
-    nodes.iter().for_each(|node| node.signal("-TERM"));
-    for node in &mut nodes {
-        let status = node.wait();
-        assert!(status.success(), "SIGTERM ends it cleanly: {status}");
-    }
+    nodes.iter_mut().for_each(Node::stop);
     println!("{ROUNDS} rounds; polled again after {waits_ms:?} ms");
     // The lease, one request time-out of the successor, a look, and a machine that has other things to do.
     let longest = waits_ms.iter().max().copied().unwrap_or_default();
@@ -124,4 +120,37 @@ fn a_hundred_kills_leave_the_log_equal_to_the_truth() {
     let seqs = eye.texts("SELECT seq::text FROM events ORDER BY seq");
     assert!(seqs.len() > 50, "only {} events", seqs.len());
     assert!(truth.compare_answers(&eye) > 50, "too few states to check");
+}
+
+/// A node that is asked to stop gives its targets back, and the others hear of it: nobody waits for a lease.
+#[test]
+fn nodes_come_and_go_and_the_work_goes_on() {
+    let Some(site) = Site::new() else { return };
+    let mut truth = Truth::new(2_000);
+    let names = ["one", "two"];
+    let source = truth.source(&format!("{INTERVAL_MS}ms"));
+    let configs = names.map(|node| site.configure(node, &site.database, "off", &source));
+    let mut nodes = [Node::start(&configs[0]), Node::start(&configs[1])];
+    let eye = site.eye();
+    until("it is polled", || eye.polls() > 5);
+    for _ in 0..4 {
+        let began = now_ms();
+        let polls = eye.polls() + 40;
+        until("it is polled", || eye.polls() > polls);
+        truth.calm_since(began);
+        let mut holder = None;
+        until("it is held", || {
+            holder = eye.holder();
+            holder.is_some()
+        });
+        let leaves = names.iter().position(|name| Some(*name) == holder.as_deref()).expect("one of ours");
+        nodes[leaves].stop();
+        let polls = eye.polls();
+        let took =
+            until_within(Duration::from_millis(LEASE_MS), "the other one goes on", || eye.polls() > polls);
+        println!("{} left, polled again after {took:?}", names[leaves]);
+        nodes[leaves] = Node::start(&configs[leaves]);
+    }
+    nodes.iter_mut().for_each(Node::stop);
+    assert!(truth.compare(&eye) > 3, "too few states to check");
 }

@@ -77,6 +77,8 @@ lease = "{LEASE_MS}ms"
 pub(crate) struct Node {
     pub(crate) child: Child,
     pub(crate) log: PathBuf,
+    /// What earlier processes of its name have logged.
+    pub(crate) before: usize,
 }
 
 impl Node {
@@ -90,7 +92,8 @@ impl Node {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stakeout"));
         command.args(["run", "-c"]).arg(config).stdout(Stdio::null()).stderr(append);
         command.envs(variables.iter().copied());
-        Node { child: command.spawn().expect("the binary starts"), log }
+        let before = logged(&log).len();
+        Node { child: command.spawn().expect("the binary starts"), log, before }
     }
 
     pub(crate) fn signal(&self, name: &str) {
@@ -102,15 +105,12 @@ impl Node {
         self.child.wait().expect("reaped")
     }
 
-    /// Asks it to stop and waits until it has.
+    /// Asks it to stop and waits until it has. One that has only just been started does not listen yet.
     pub(crate) fn stop(&mut self) {
+        until("it has started", || logged(&self.log)[self.before..].contains("source ready"));
         self.signal("-TERM");
         let status = self.wait();
         assert!(status.success(), "SIGTERM ends it cleanly: {status}");
-    }
-
-    pub(crate) fn logged(&self) -> String {
-        std::fs::read_to_string(&self.log).unwrap_or_default()
     }
 }
 
@@ -120,9 +120,13 @@ impl Drop for Node {
         let _ = self.child.kill();
         let _ = self.child.wait();
         if std::thread::panicking() {
-            println!("{}:\n{}", self.log.display(), self.logged());
+            println!("{}:\n{}", self.log.display(), logged(&self.log));
         }
     }
+}
+
+fn logged(log: &Path) -> String {
+    std::fs::read_to_string(log).unwrap_or_default()
 }
 
 /// The database, looked at by other means.

@@ -55,10 +55,10 @@ limits = {{ requests_per_second = 1000, burst = 100, timeout = "{TIMEOUT_MS}ms" 
         self.calm.push((began_ms, now_ms()));
     }
 
-    /// When somebody began to poll.
+    /// When somebody began to poll: what was there at the first answer is the baseline.
     fn began_ms(&self) -> u64 {
-        let first = self.server.answers().first().map(|answer| answer.at_ms);
-        self.calm.first().map(|(began, _)| *began).or(first).unwrap_or_default()
+        let first = self.server.answers().first().map_or(0, |answer| answer.at_ms);
+        self.calm.first().map_or(first, |(began, _)| first.max(*began))
     }
 
     /// A node is about to be killed: what it was just answered may be lost with it.

@@ -27,7 +27,7 @@ impl Answering {
         command.args(["run", "-c"]).arg(&config).stdout(Stdio::piped()).stderr(append);
         let mut child = command.spawn().expect("the binary starts");
         let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines().map_while(Result::ok);
-        let node = Node { child, log };
+        let node = Node { child, log, before: 0 };
         let address = lines
             .by_ref()
             .find_map(|line| line.split_once("API at http://")?.1.trim_end_matches('/').parse().ok());
