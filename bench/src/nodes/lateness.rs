@@ -23,6 +23,8 @@ const EVERY: Duration = Duration::from_millis(200);
 const P99_MS_MAX: f64 = 25.0;
 /// Polls in flight: more than are ever needed here.
 const CONCURRENCY: u32 = 256;
+/// The baselines, 20 records each, are in by then.
+const START_LIMIT: Duration = Duration::from_secs(300);
 /// The nodes share the targets by then.
 const WARM_UP: Duration = Duration::from_secs(20);
 
@@ -86,10 +88,15 @@ async fn two_nodes(url: &str, pace: Pace) -> anyhow::Result<Seen> {
     let watch = Watch { url: &at, targets: TARGETS, every: EVERY, concurrency: CONCURRENCY };
     let fetch = Arc::new(StampedFetch::new(TARGETS)?);
     let nodes = [node(url, 1, &watch, fetch.clone()).await?, node(url, 2, &watch, fetch.clone()).await?];
+    let polled = || nodes.iter().map(|node| *node.control().polled().borrow()).collect::<Vec<u64>>();
+    let starting = std::time::Instant::now();
+    while polled().iter().sum::<u64>() < TARGETS {
+        anyhow::ensure!(starting.elapsed() < START_LIMIT, "the baselines are not in after {START_LIMIT:?}");
+        tokio::time::sleep(EVERY).await;
+    }
     let began = std::time::Instant::now();
     tokio::time::sleep(pace.pick(WARM_UP, WARM_UP / 2)).await;
     let clock = Clock::system();
-    let polled = || nodes.iter().map(|node| *node.control().polled().borrow()).collect::<Vec<u64>>();
     let before = polled();
     let from = clock.now();
     tokio::time::sleep(pace.secs(15, 5)).await;
