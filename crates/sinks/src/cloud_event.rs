@@ -54,7 +54,7 @@ mod tests {
         assert_eq!(cloud["id"], event.id.to_string());
         assert_eq!(cloud["source"], "/sources/prices");
         assert_eq!(cloud["sequence"], "7");
-        assert_eq!(cloud["time"], "2027-01-15T08:00:00Z");
+        assert_eq!(cloud["time"], "2027-01-15T08:00:00.000Z");
         assert_eq!(cloud["data"]["record"]["value"], 3);
         assert!(cloud.get("dedupekey").is_none());
     }
