@@ -131,6 +131,7 @@ fn a_sink_that_cannot_be_is_refused_at_its_key() {
     };
     let chat =
         |lines: &str| format!("[sink.chat]\nkind = \"http\"\nurl = \"https://example.org/\"\n{lines}\n");
+    let mut others = Vec::new();
     for (text, expected) in [
         (
             "[sink.x]\nkind = \"webhok\"".to_owned(),
@@ -138,7 +139,7 @@ fn a_sink_that_cannot_be_is_refused_at_its_key() {
         ),
         (
             "[sink.x]\nkind = \"exec\"".to_owned(),
-            "stakeout.toml:2: unknown kind `exec` in [sink.x]: expected one of `nats`, `webhook`, `http`, `mail`",
+            "stakeout.toml:2: unknown kind `exec` in [sink.x]: known are `nats`, `webhook`, `http`, `mail`",
         ),
         ("[sink.X]\nkind = \"nats\"".to_owned(), "stakeout.toml:1: sink name \"X\": expected a small letter, then up to 31 small letters, digits, `-` or `_`"),
         (hook("timout = \"3s\""), "stakeout.toml:5: unknown key `timout` in [sink.hook]: did you mean `timeout`?"),
@@ -171,7 +172,7 @@ fn a_sink_that_cannot_be_is_refused_at_its_key() {
         ),
         (
             chat("body = 'x'\ncontent_type = 'text/plain'\nheaders.x-key = \"a\\u0001\""),
-            "stakeout.toml:6: [sink.chat.headers] x-key: expected visible ASCII; it is not shown here",
+            "stakeout.toml:6: [sink.chat] headers.x-key: expected visible ASCII; it is not shown here",
         ),
         (
             "[sink.m]\nkind = \"mail\"\nhost = \"127.0.0.1\"\nfrom = \"a@example.org\"\nto = [\"b@example.org\"]".to_owned(),
@@ -181,8 +182,11 @@ fn a_sink_that_cannot_be_is_refused_at_its_key() {
         let loaded = Loaded::from_text("stakeout.toml", &text);
         let sinks = loaded.and_then(|loaded| loaded.sinks(&Secrets::Only(BTreeMap::new())));
         let error = sinks.err().map(|error| error.to_string());
-        assert_eq!(error.as_deref(), Some(expected), "{text}");
+        if error.as_deref() != Some(expected) {
+            others.push((text, expected, error));
+        }
     }
+    assert!(others.is_empty(), "{others:#?}");
 }
 
 #[test]
