@@ -47,8 +47,7 @@ impl Guard {
 
     /// Whether a host is allowed whatever its addresses are.
     pub fn allows(&self, host: &str) -> bool {
-        let host = plain(host);
-        self.allowed.iter().any(|allowed| *allowed == host)
+        self.allowed.contains(&plain(host))
     }
 
     /// Checks a host that is an address itself; names are checked when they are resolved.

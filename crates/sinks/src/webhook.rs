@@ -159,7 +159,7 @@ mod tests {
     /// The example of the specification's reference libraries.
     #[test]
     fn a_signature_is_that_of_the_reference() {
-        let key = Key::read("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").ok().expect("a key");
+        let key = Key::read("secret", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw").expect("a key");
         let signature = key.sign("msg_p5jXN8AQM9LWM0D4loKWxJek", 1_614_265_330, r#"{"test": 2432232314}"#);
         assert_eq!(signature, "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=");
     }

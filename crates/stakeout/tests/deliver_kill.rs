@@ -105,7 +105,6 @@ events = ["*"]
     for (id, body) in received.iter() {
         arrived.entry(id).or_default().insert(body);
     }
-    println!("{} events, {} arrivals", told.len(), received.len());
     assert!(told.len() > KILLS, "{} events (seed {SEED})", told.len());
     let ids: BTreeSet<String> = arrived.keys().map(|id| (*id).to_owned()).collect();
     assert_eq!(ids, told, "every event, and nothing else (seed {SEED})");
