@@ -17,6 +17,7 @@ use crate::dispatch::Message;
 use crate::engine::EngineError;
 use crate::lane::Lane;
 use crate::live::PollWatch;
+use crate::outlets;
 use crate::replan;
 use crate::settings::{Scope, is_open, settings_of, with_possible};
 use crate::shared::Shared;
@@ -62,6 +63,7 @@ impl Control {
         let (lanes, stored) = self.try_setting(key, value.as_ref()).await?;
         self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
         self.shared.alerts.follow(&stored);
+        self.shared.outlets.follow(&stored);
         let mut moved = Vec::new();
         for lane in lanes {
             let settings = settings_of(&**lane.filed(), &stored);
@@ -204,6 +206,10 @@ impl Control {
             self.shared.alerts.filed().configured(&BTreeMap::from([(name.to_owned(), rule.clone())]))?;
         }
         if key.starts_with(alerts::SETTING_PREFIX) {
+            return Ok((Vec::new(), stored));
+        }
+        if key.starts_with(outlets::SETTING_PREFIX) {
+            self.shared.outlets.check(key, value)?;
             return Ok((Vec::new(), stored));
         }
         let (lanes, name) = self.meant(key)?;

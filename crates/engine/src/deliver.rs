@@ -7,12 +7,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use stakeout_core::{Event, Span, Time};
+use stakeout_core::{Event, Span, Time, spread};
 use stakeout_store::{Delivery, LeaseRequest};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
+use crate::outlets;
 use crate::shared::Shared;
 
 /// Deliveries taken at once.
@@ -21,16 +22,30 @@ const BATCH: u32 = 100;
 const AT_ONCE: usize = 25;
 /// How soon a sink that is not there is tried again.
 const DOWN_WAIT: Span = Span::secs(1);
-/// The first wait after a failed delivery; doubled up to [`LONGEST_WAIT`].
-const FIRST_WAIT: Span = Span::secs(1);
-/// The longest wait between two tries.
-const LONGEST_WAIT: Span = Span::hours(1);
-/// After so many tries a delivery is kept as dead, to be looked at by a person.
-const MOST_TRIES: u32 = 80;
+/// The waits after a failed delivery: three days in all. After the last it is kept as dead, to be looked at by a person.
+const WAITS: [Span; 13] = [
+    Span::secs(5),
+    Span::secs(30),
+    Span::mins(2),
+    Span::mins(5),
+    Span::mins(15),
+    Span::mins(30),
+    Span::hours(1),
+    Span::hours(2),
+    Span::hours(4),
+    Span::hours(8),
+    Span::hours(12),
+    Span::hours(20),
+    Span::hours(24),
+];
+/// Up to this part of a wait comes on top of it, so that what failed together does not come back together.
+const JITTER_PERCENT: u64 = 10;
 /// Deliveries wait at most this long for somebody to notice them.
 const LOOK_EVERY: Span = Span::secs(5);
 /// How long a sink stays the node's that delivers to it, if that is never heard of again.
 const LEASE: Span = Span::secs(15);
+/// Words about a failure kept in the row.
+const MESSAGE_CHARS: usize = 500;
 
 /// Why a sink did not take an event.
 #[derive(Debug, thiserror::Error)]
@@ -41,6 +56,9 @@ pub enum SinkError {
     /// Nobody is there to take any: all of them wait, and none counts as tried.
     #[error("{0}")]
     Down(String),
+    /// The receiver says that it is gone for good: nothing more is sent until the sink is switched on again.
+    #[error("{0}")]
+    Gone(String),
 }
 
 /// A receiver of events outside this process.
@@ -48,6 +66,16 @@ pub enum SinkError {
 pub trait Sink: Send + Sync + 'static {
     /// The name its deliveries are stored under.
     fn name(&self) -> &str;
+
+    /// Whether it takes events of this type unasked; events that name it come besides.
+    fn takes(&self, _event_type: &str) -> bool {
+        true
+    }
+
+    /// How long events wait for others, to be handed over together with them.
+    fn gathers(&self) -> Option<Span> {
+        None
+    }
 
     /// Delivers one event. It may have been delivered before: receivers tell by its id.
     async fn deliver(&self, event: &Event) -> Result<(), SinkError>;
@@ -57,7 +85,7 @@ pub trait Sink: Send + Sync + 'static {
         let mut outcomes = Vec::with_capacity(events.len());
         for event in events {
             let outcome = self.deliver(event).await;
-            let over = matches!(outcome, Err(SinkError::Down(_)));
+            let over = matches!(outcome, Err(SinkError::Down(_) | SinkError::Gone(_)));
             outcomes.push(outcome);
             if over {
                 break;
@@ -94,13 +122,18 @@ pub(crate) async fn run(
         if stop.is_cancelled() {
             return;
         }
-        let later = shared.clock.now() + if drained == Drained::Down { DOWN_WAIT } else { LOOK_EVERY };
+        let now = shared.clock.now();
+        let later = match drained {
+            Drained::More => continue,
+            Drained::Down => now + DOWN_WAIT,
+            Drained::Gathering(until) => until.min(now + LOOK_EVERY),
+            Drained::Dry => now + LOOK_EVERY,
+        };
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
             changed = newest.changed(), if drained == Drained::Dry => if changed.is_err() { return },
-            () = shared.clock.sleep_until(later), if drained != Drained::More => {}
-            () = std::future::ready(()), if drained == Drained::More => {}
+            () = shared.clock.sleep_until(later) => {}
         }
     }
 }
@@ -112,6 +145,8 @@ enum Drained {
     Dry,
     /// Perhaps something.
     More,
+    /// Everything: it waits for others until then.
+    Gathering(Time),
     /// Everything: nobody is there to take it.
     Down,
 }
@@ -119,31 +154,58 @@ enum Drained {
 /// Delivers what is due.
 async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &CancellationToken) -> Drained {
     let _busy = shared.clock.busy();
-    if !is_ours(shared, sink, ours_until).await {
+    if !shared.outlets.is_on(sink.name()) || !is_ours(shared, sink, ours_until).await {
         return Drained::Dry;
     }
-    let due = match shared.store.deliveries(sink.name(), shared.clock.now(), BATCH).await {
+    let now = shared.clock.now();
+    let due = match shared.store.deliveries(sink.name(), now, BATCH).await {
         Ok(due) => due,
         Err(error) => {
             shared.store_failed(&error);
             return Drained::Dry;
         }
     };
-    let mut delivered = Vec::new();
-    let mut left = if due.len() as u32 >= BATCH { Drained::More } else { Drained::Dry };
-    for some in due.chunks(AT_ONCE) {
-        if stop.is_cancelled() || left == Drained::Down {
-            break;
+    let full = due.len() as u32 >= BATCH;
+    if let Some(until) = gathering(sink, &due).filter(|until| *until > now && !full) {
+        return Drained::Gathering(until);
+    }
+    let parcel = if sink.gathers().is_some() { BATCH as usize } else { AT_ONCE };
+    for some in due.chunks(parcel) {
+        if stop.is_cancelled() {
+            return Drained::Dry;
         }
-        let events: Vec<&Event> = some.iter().map(|delivery| &delivery.event).collect();
-        for (delivery, outcome) in some.iter().zip(sink.deliver_all(&events).await) {
-            match outcome {
-                Ok(()) => delivered.push(delivery.event.seq),
-                Err(error @ SinkError::Refused(_)) => put_off(shared, sink, delivery, &error).await,
-                Err(SinkError::Down(error)) => {
-                    debug!(sink = sink.name(), error, "nobody takes events, trying again");
-                    left = Drained::Down;
-                }
+        match deliver_some(shared, sink, some).await {
+            Drained::More => {}
+            over => return over,
+        }
+    }
+    if full { Drained::More } else { Drained::Dry }
+}
+
+/// Until when these wait for others: those that wait for another try do not.
+fn gathering(sink: &dyn Sink, due: &[Delivery]) -> Option<Time> {
+    let (gathers, first) = (sink.gathers()?, due.first()?);
+    let fresh = due.iter().all(|delivery| delivery.attempts == 0);
+    fresh.then(|| first.event.at + gathers)
+}
+
+/// Hands a parcel over and marks what became of it; [`Drained::More`] when the next may follow.
+async fn deliver_some(shared: &Shared, sink: &dyn Sink, some: &[Delivery]) -> Drained {
+    let events: Vec<&Event> = some.iter().map(|delivery| &delivery.event).collect();
+    let mut delivered = Vec::new();
+    let mut left = Drained::More;
+    for (delivery, outcome) in some.iter().zip(hand_over(shared, sink, &events).await) {
+        match outcome {
+            Ok(()) => delivered.push(delivery.event.seq),
+            Err(error @ SinkError::Refused(_)) => put_off(shared, sink, delivery, &error).await,
+            Err(SinkError::Down(error)) => {
+                debug!(sink = sink.name(), error, "nobody takes events, trying again");
+                left = Drained::Down;
+            }
+            Err(error @ SinkError::Gone(_)) => {
+                put_off(shared, sink, delivery, &error).await;
+                switch_off(shared, sink, &error).await;
+                left = Drained::Dry;
             }
         }
     }
@@ -152,6 +214,24 @@ async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &C
         return Drained::Dry;
     }
     left
+}
+
+/// Waits for the receiver, who may take his time; where nodes share the outbox, the sink stays ours meanwhile.
+async fn hand_over(shared: &Shared, sink: &dyn Sink, events: &[&Event]) -> Vec<Result<(), SinkError>> {
+    let mut delivering = sink.deliver_all(events);
+    if !shared.store.is_shared() {
+        return delivering.await;
+    }
+    loop {
+        tokio::select! {
+            biased;
+            outcomes = &mut delivering => return outcomes,
+            () = shared.clock.sleep_until(shared.clock.now() + LEASE.over(3)) => {
+                // If it is another's by now, the worst is that an event arrives twice.
+                is_ours(shared, sink, &mut Time(i64::MIN)).await;
+            }
+        }
+    }
 }
 
 /// Where several nodes share the outbox, one of them delivers to a sink: the order is kept, and nothing is sent by all.
@@ -179,10 +259,59 @@ async fn is_ours(shared: &Shared, sink: &dyn Sink, until: &mut Time) -> bool {
 
 async fn put_off(shared: &Shared, sink: &dyn Sink, delivery: &Delivery, error: &SinkError) {
     let seq = delivery.event.seq;
-    warn!(sink = sink.name(), seq, attempts = delivery.attempts + 1, %error, "delivery failed");
-    let wait = FIRST_WAIT.times(1 << delivery.attempts.min(12)).min(LONGEST_WAIT);
-    let retry = (delivery.attempts + 1 < MOST_TRIES).then(|| shared.clock.now() + wait);
-    if let Err(error) = shared.store.delivery_failed(sink.name(), seq, retry, &error.to_string()).await {
+    // What is handed over together comes back together.
+    let draw = if sink.gathers().is_some() { 0 } else { seq };
+    let wait = wait_after(delivery.attempts, &[sink.name(), &draw.to_string()]);
+    let retry = wait.map(|wait| shared.clock.now() + wait);
+    match wait {
+        Some(wait) => {
+            warn!(sink = sink.name(), seq, tries = delivery.attempts + 1, %error, again_in = %wait, "delivery failed");
+        }
+        None => warn!(sink = sink.name(), seq, %error, "delivery given up: `stakeout deliveries` shows it"),
+    }
+    let words: String = error.to_string().chars().take(MESSAGE_CHARS).collect();
+    if let Err(error) = shared.store.delivery_failed(sink.name(), seq, retry, &words).await {
         shared.store_failed(&error);
+    }
+}
+
+/// How long to wait after so many earlier tries; `None` when it was tried long enough. Drawn from what is tried, so
+/// that a simulated day stays the same.
+fn wait_after(attempts: u32, what: &[&str]) -> Option<Span> {
+    let wait = *WAITS.get(attempts as usize)?;
+    let try_no = attempts.to_string();
+    let draw = spread(&[what, &[&try_no]].concat()) % (JITTER_PERCENT * 10 + 1);
+    Some(wait + wait.times(draw as i64).over(1_000))
+}
+
+/// The receiver is gone: this is remembered, so that no node and no later start sends it anything.
+async fn switch_off(shared: &Shared, sink: &dyn Sink, error: &SinkError) {
+    let key = outlets::switch(sink.name());
+    warn!(
+        sink = sink.name(),
+        %error,
+        "the receiver is gone for good: nothing more is sent there until {key} is true again"
+    );
+    shared.outlets.switch_off(sink.name());
+    if let Err(error) = shared.store.set_setting(&key, Some(false.into()), shared.clock.now()).await {
+        warn!(sink = sink.name(), %error, "that it is switched off could not be stored");
+        shared.store_failed(&error);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_fails_is_tried_for_three_days_and_never_in_step() {
+        let waits = |seq: &str| -> Vec<Span> { (0..).map_while(|n| wait_after(n, &["hook", seq])).collect() };
+        for seq in ["1", "2", "700"] {
+            let total: Span = waits(seq).into_iter().fold(Span::ZERO, |sum, wait| sum + wait);
+            assert!((Span::hours(71)..Span::hours(80)).contains(&total), "{total}");
+            assert!(waits(seq).windows(2).all(|pair| pair[0] < pair[1]), "ever longer");
+        }
+        assert_ne!(waits("1"), waits("2"));
+        assert_eq!(waits("1"), waits("1"), "the same again in a simulated day");
     }
 }

@@ -146,12 +146,13 @@ async fn differences(
         kv: derived.published.into_iter().filter_map(|published| other_value(whole, published)).collect(),
         records: other_records(whole, &derived.records),
         events: Vec::new(),
-        sinks: shared.sink_names.clone(),
+        sinks: Vec::new(),
     };
     refocus(shared, lane, whole, derived.focus, now, &mut commit).await?;
     if !commit.is_empty() {
         commit.events = derived.drafts.into_iter().map(|draft| event(source.name(), draft, now)).collect();
         commit.events.extend(rings(shared, source.name(), now, &commit.events).await?);
+        commit.events = shared.outlets.route(commit.events);
     }
     Ok(commit)
 }

@@ -22,6 +22,7 @@ use crate::dispatch::{Dispatcher, Mode};
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::lane::Lane;
+use crate::outlets::Outlets;
 use crate::poll::{CREDENTIALS, first_look, is_refused};
 use crate::settings::{self, settings_of, with_possible};
 use crate::shared::{MAX_PUBLISHED, Shared};
@@ -178,7 +179,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         fetch: config.fetch,
         lanes,
         committer,
-        sink_names: config.sinks.iter().map(|sink| sink.name().to_owned()).collect(),
+        outlets: Outlets::new(&config.sinks, &settings),
         alerts: Book::new(config.alerts, &settings),
         lease: config.lease,
         keep: config.keep,

@@ -26,6 +26,7 @@ pub mod http;
 mod janitor;
 mod lane;
 mod live;
+mod outlets;
 mod poll;
 mod pricing;
 mod ready;

@@ -115,6 +115,7 @@ async fn follow(shared: &Shared) -> Result<Vec<stakeout_store::TargetId>, StoreE
     let _one_at_a_time = shared.settings.lock().await;
     let stored = shared.store.settings().await?;
     shared.alerts.follow(&stored);
+    shared.outlets.follow(&stored);
     let mut moved = Vec::new();
     for (name, lane) in &shared.lanes {
         let settings = settings_of(&*lane.source(), &stored);

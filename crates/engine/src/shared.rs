@@ -17,6 +17,7 @@ use crate::fetch::Fetch;
 use crate::hints::Told;
 use crate::lane::Lane;
 use crate::live::LivePolls;
+use crate::outlets::Outlets;
 use crate::stats::Stats;
 
 /// The engine's common ground. Immutable but for what has its own lock.
@@ -27,7 +28,7 @@ pub(crate) struct Shared {
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) lanes: BTreeMap<String, Lane>,
     pub(crate) committer: Committer,
-    pub(crate) sink_names: Vec<String>,
+    pub(crate) outlets: Outlets,
     /// The rules of alerts that are in force.
     pub(crate) alerts: Book,
     /// When this engine started: what was due before was missed by downtime.

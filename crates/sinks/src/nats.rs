@@ -21,6 +21,8 @@ use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
 use crate::cloud_event::{CONTENT_TYPE, cloud_event};
+use crate::takes::Takes;
+use crate::{Found, Refused};
 
 /// How long an acknowledgement may take.
 const ACK_LIMIT: Duration = Duration::from_secs(5);
@@ -50,6 +52,9 @@ pub struct NatsConfig {
     pub token: Option<Secret>,
     /// The content of a credentials file: `{ file = "/etc/stakeout/nats.creds" }`.
     pub credentials: Option<Secret>,
+    /// The types of events it takes: `["racing.*", "alert.raised"]`; all by default.
+    #[serde(default = "Takes::all")]
+    pub events: Takes,
 }
 
 fn default_subject() -> String {
@@ -66,25 +71,15 @@ fn default_create() -> bool {
 
 impl NatsConfig {
     /// What is fetched from the environment or from files at start, by its key.
-    pub fn secrets(&self) -> Vec<(&'static str, &Secret)> {
+    pub fn secrets(&self) -> Vec<(String, &Secret)> {
         let named = [
             ("user", &self.user),
             ("password", &self.password),
             ("token", &self.token),
             ("credentials", &self.credentials),
         ];
-        named.into_iter().filter_map(|(key, secret)| Some((key, secret.as_ref()?))).collect()
+        named.into_iter().filter_map(|(key, secret)| Some((key.to_owned(), secret.as_ref()?))).collect()
     }
-}
-
-/// A configuration that cannot be.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{key}: {message}")]
-pub struct NatsRefused {
-    /// What is wrong.
-    pub key: &'static str,
-    /// Why.
-    pub message: String,
 }
 
 /// How to get in.
@@ -103,8 +98,8 @@ pub enum Access {
 
 impl Access {
     /// How to get in, by the secrets that were found.
-    pub fn of(found: &[(&'static str, String)]) -> Result<Access, NatsRefused> {
-        let get = |key: &str| found.iter().find(|(name, _)| *name == key).map(|(_, value)| value.clone());
+    pub fn of(found: &Found) -> Result<Access, Refused> {
+        let get = |key: &str| Some(found.get(key).to_owned()).filter(|value| !value.is_empty());
         match (get("user"), get("password"), get("token"), get("credentials")) {
             (None, None, None, None) => Ok(Access::Open),
             (Some(user), Some(password), None, None) => Ok(Access::Password(user, password)),
@@ -113,7 +108,7 @@ impl Access {
             _ => {
                 let message =
                     "expected user and password, or token, or credentials, or none of them".to_owned();
-                Err(NatsRefused { key: "user", message })
+                Err(Refused::new("user", message))
             }
         }
     }
@@ -131,25 +126,26 @@ pub struct NatsSink {
 
 impl NatsSink {
     /// A sink of that name; it connects when there is something to deliver.
-    pub fn new(name: &str, config: &NatsConfig, access: Access) -> Result<NatsSink, NatsRefused> {
+    pub fn new(name: &str, config: &NatsConfig, access: Access) -> Result<NatsSink, Refused> {
         let schemes = ["nats://", "tls://"];
         let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
         if servers.iter().any(|server| !schemes.iter().any(|scheme| server.starts_with(scheme))) {
             let message = "expected nats://HOST:PORT or tls://HOST:PORT".to_owned();
-            return Err(NatsRefused { key: "url", message });
+            return Err(Refused::new("url", message));
         }
         if servers.iter().any(|server| server.contains('@')) {
             let message = "expected no user in it: write user and password beside it".to_owned();
-            return Err(NatsRefused { key: "url", message });
+            return Err(Refused::new("url", message));
         }
         if config.subject.split('.').any(|token| token.is_empty() || token != safe(token)) {
             let message = "expected words joined by dots, without spaces, * and >".to_owned();
-            return Err(NatsRefused { key: "subject", message });
+            return Err(Refused::new("subject", message));
         }
         if config.stream.is_empty() || config.stream.contains('.') || config.stream != safe(&config.stream) {
             let message = "expected a name without dots, spaces, * and >".to_owned();
-            return Err(NatsRefused { key: "stream", message });
+            return Err(Refused::new("stream", message));
         }
+        config.events.check()?;
         Ok(NatsSink {
             name: name.to_owned(),
             config: config.clone(),
@@ -259,6 +255,10 @@ impl Sink for NatsSink {
         &self.name
     }
 
+    fn takes(&self, event_type: &str) -> bool {
+        self.config.events.includes(event_type)
+    }
+
     async fn deliver(&self, event: &Event) -> Result<(), SinkError> {
         self.deliver_all(&[event]).await.pop().unwrap_or(Ok(()))
     }
@@ -317,23 +317,27 @@ mod tests {
             password: None,
             token: None,
             credentials: None,
+            events: Takes::all(),
         }
     }
 
     #[test]
     fn what_cannot_be_is_refused_with_its_key() {
         let refused = |url, subject, stream| {
-            NatsSink::new("n", &config(url, subject, stream), Access::Open).err().map(|refused| refused.key)
+            NatsSink::new("n", &config(url, subject, stream), Access::Open)
+                .err()
+                .map(|refused| refused.key.into_owned())
         };
+        let key = |key: &str| Some(key.to_owned());
         assert_eq!(refused("nats://h:4222", "stakeout", "S"), None);
         assert_eq!(refused("nats://a:4222, tls://b:4222", "our.events", "S"), None);
-        assert_eq!(refused("http://h", "stakeout", "S"), Some("url"));
-        assert_eq!(refused("nats://u:secret@h", "stakeout", "S"), Some("url"));
-        assert_eq!(refused("nats://h", "a..b", "S"), Some("subject"));
-        assert_eq!(refused("nats://h", "a.>", "S"), Some("subject"));
-        assert_eq!(refused("nats://h", "a", "S.T"), Some("stream"));
-        let half = Access::of(&[("user", "me".to_owned())]);
-        assert_eq!(half.err().map(|refused| refused.key), Some("user"));
+        assert_eq!(refused("http://h", "stakeout", "S"), key("url"));
+        assert_eq!(refused("nats://u:secret@h", "stakeout", "S"), key("url"));
+        assert_eq!(refused("nats://h", "a..b", "S"), key("subject"));
+        assert_eq!(refused("nats://h", "a.>", "S"), key("subject"));
+        assert_eq!(refused("nats://h", "a", "S.T"), key("stream"));
+        let half = Access::of(&Found::from_iter([("user".to_owned(), "me".to_owned())]));
+        assert_eq!(half.err().map(|refused| refused.key.into_owned()), key("user"));
     }
 
     #[test]

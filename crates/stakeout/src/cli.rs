@@ -1,6 +1,7 @@
 //! What can be typed.
 
 mod by_kind;
+mod deliveries;
 
 use std::path::PathBuf;
 
@@ -15,6 +16,7 @@ pub use by_kind::{
     SimulateRacingArgs, SimulateTablesArgs, SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs,
     TryTablesArgs, TryWhat,
 };
+pub use deliveries::{DeliveriesAction, DeliveriesArgs, DeliveriesListArgs};
 
 const AFTER_HELP: &str = "\
 Examples:
@@ -101,6 +103,9 @@ pub enum Command {
     /// List events, or follow them
     #[command(after_help = EVENTS_HELP)]
     Events(EventsArgs),
+    /// Look after what sinks did not take
+    #[command(subcommand, after_help = deliveries::HELP)]
+    Deliveries(DeliveriesAction),
     /// Show the history of a record
     #[command(override_usage = HISTORY_USAGE, after_help = HISTORY_HELP)]
     History(HistoryArgs),

@@ -180,6 +180,15 @@ pub trait Store: Send + Sync + 'static {
     /// Marks a delivery as failed; it is tried again at `retry`, or kept as dead when `None`.
     async fn delivery_failed(&self, sink: &str, seq: u64, retry: Option<Time>, error: &str) -> Result<()>;
 
+    /// Deliveries that were given up, of one sink or of all, by sink and event.
+    async fn dead_deliveries(&self, sink: Option<&str>, limit: u32) -> Result<Vec<DeadDelivery>>;
+
+    /// Makes a sink's deliveries due now, as if they had never been tried; answers how many.
+    async fn retry_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64>;
+
+    /// Drops a sink's deliveries for good; answers how many. The events stay.
+    async fn drop_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64>;
+
     /// Removes at most `batch` rows that are older than the retention allows. Undelivered events stay, and so does
     /// everything that something kept still refers to.
     async fn prune(&self, retention: &Retention, now: Time, batch: u32) -> Result<Pruned>;

@@ -58,6 +58,7 @@ pub(super) async fn check(place: &Place, args: &CheckArgs) -> Result<ExitCode> {
     })];
     findings.extend(warnings.into_iter().map(|warning| Finding::new("warning", true, warning)));
     findings.push(store(place).await);
+    findings.extend(switched_off(place).await);
     if !args.offline {
         let fetch = HttpFetch::new().context("the HTTP client cannot start")?;
         for source in &sources {
@@ -116,6 +117,26 @@ async fn store(place: &Place) -> Finding {
         }
         Err(error) => Finding::new(what, false, error.to_string()),
     }
+}
+
+/// Sinks that nothing is sent to any more, because the receiver said that it is gone or because somebody said so.
+async fn switched_off(place: &Place) -> Vec<Finding> {
+    let settings = match place.read().await {
+        Ok(store) => store.settings().await.unwrap_or_default(),
+        // What is wrong with the store was said already.
+        Err(_) => Vec::new(),
+    };
+    let off = |name: &&String| {
+        let key = format!("sink.{name}.enabled");
+        settings.iter().any(|(known, value)| *known == key && *value == serde_json::Value::Bool(false))
+    };
+    let warning = |name: &String| {
+        let says = format!(
+            "sink {name} is switched off, nothing is sent there: `stakeout settings unset sink.{name}.enabled`"
+        );
+        Finding::new("warning", true, says)
+    };
+    place.loaded.config.sink.keys().filter(off).map(warning).collect()
 }
 
 async fn upstream(source: &Arc<dyn Source>, fetch: &dyn Fetch) -> Finding {

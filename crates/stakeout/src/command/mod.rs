@@ -2,6 +2,7 @@
 
 mod ask;
 mod check;
+mod deliveries;
 mod events;
 mod history;
 mod migrate;
@@ -68,6 +69,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Targets(args) => targets::targets(&place, args).await,
         Command::Why(args) => why::why(&place, &args).await,
         Command::Events(args) => events::events(&place, &args).await,
+        Command::Deliveries(action) => deliveries::deliveries(&place, action).await,
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,
         Command::Tables(action) => tables::tables(&place, action).await,

@@ -16,6 +16,7 @@ use stakeout_store::{Store, TokenRow};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
+use super::deliveries::chosen;
 use crate::cli::RunArgs;
 use crate::config::{Secrets, Wired};
 use crate::control::{ControlHandler, Request, Socket, serve, socket_path};
@@ -184,6 +185,14 @@ impl ControlHandler for Commands {
                 return revoked
                     .map(|revoked| json!({ "revoked": revoked }))
                     .map_err(|error| error.to_string());
+            }
+            Request::RetryDeliveries { sink, event, waiting } => {
+                let count = self.store.retry_deliveries(sink, chosen(*event, *waiting)).await;
+                return count.map(|count| json!({ "count": count })).map_err(|error| error.to_string());
+            }
+            Request::DropDeliveries { sink, event, waiting } => {
+                let count = self.store.drop_deliveries(sink, chosen(*event, *waiting)).await;
+                return count.map(|count| json!({ "count": count })).map_err(|error| error.to_string());
             }
             Request::Pass { limit_ms } => {
                 let report = control.pass(Span::ms(*limit_ms)).await.map_err(|error| error.to_string())?;

@@ -72,6 +72,13 @@ async fn directly(place: &Place, store: &dyn Store, key: &str, value: &Json) -> 
         store.set_setting(key, None, now()).await?;
         return Ok(());
     }
+    if let Some(name) = key.strip_prefix("sink.").and_then(|rest| rest.strip_suffix(".enabled")) {
+        check_switch(place, name, value)?;
+        return store
+            .set_setting(key, Some(value.clone()), now())
+            .await
+            .context("the setting cannot be stored");
+    }
     let stored = store.settings().await?;
     let Wired { sources, .. } = place.loaded.sources(&Secrets::Environment)?;
     for (source, setting) in meant(&sources, key)? {
@@ -86,13 +93,28 @@ async fn directly(place: &Place, store: &dyn Store, key: &str, value: &Json) -> 
     store.set_setting(key, Some(value.clone()), now()).await.context("the setting cannot be stored")
 }
 
+/// Whether the switch of a sink can be set so.
+fn check_switch(place: &Place, sink: &str, value: &Json) -> Result<(), UsageError> {
+    let names: Vec<&str> = place.loaded.config.sink.keys().map(String::as_str).collect();
+    if !names.contains(&sink) {
+        let hint = suggest::instead(sink, &names);
+        return Err(UsageError(format!("there is no sink {sink:?} in the configuration: {hint}")));
+    }
+    match value.is_boolean() {
+        true => Ok(()),
+        false => Err(UsageError(format!("sink.{sink}.enabled: expected true or false, found {value}"))),
+    }
+}
+
 /// A source that a setting is meant for, and its name there.
 type Meant<'a> = (&'a Arc<dyn Source>, &'a str);
 
 /// The sources that a setting is meant for: `source.NAME.SETTING`, or a plain name that some let be
 /// given so.
 fn meant<'a>(sources: &'a [Arc<dyn Source>], key: &'a str) -> Result<Vec<Meant<'a>>, UsageError> {
-    let unknown = || UsageError(format!("there is no setting {key:?}: expected source.NAME.SETTING"));
+    let unknown = || {
+        UsageError(format!("there is no setting {key:?}: expected source.NAME.SETTING or sink.NAME.enabled"))
+    };
     let Some(rest) = key.strip_prefix("source.") else {
         let is_open =
             |source: &&Arc<dyn Source>| source.open_settings().is_some_and(|prefix| key.starts_with(prefix));

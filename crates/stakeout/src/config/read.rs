@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue, ValueDeserializer};
 
-use super::{Config, SourceConfig};
+use super::{Config, SinkConfig, SourceConfig};
 use crate::suggest::{instead, quoted};
 
 /// A configuration that cannot be used.
@@ -47,8 +47,10 @@ impl ConfigError {
 
 /// The kinds of sources, as the configuration names them.
 pub(super) const KINDS: &[&str] = &["json", "racing", "fpv", "tables"];
+/// The kinds of sinks, as the configuration names them.
+const SINK_KINDS: &[&str] = &["nats", "webhook", "http", "mail"];
 
-/// Reads a configuration. The sources are read one by one: an enum read by its tag would lose the lines.
+/// Reads a configuration. Sources and sinks are read one by one: an enum read by its tag would lose the lines.
 pub(super) fn read(file: &str, text: &str) -> Result<Config, ConfigError> {
     let document = DeTable::parse(text).map_err(|error| {
         let message = format!("not valid TOML: {}", error.message());
@@ -57,21 +59,21 @@ pub(super) fn read(file: &str, text: &str) -> Result<Config, ConfigError> {
     let reader = Reader { file, text };
     let span = document.span();
     let mut table = document.into_inner();
-    let sources = table.remove("source");
+    let (sources, sinks) = (table.remove("source"), table.remove("sink"));
     let mut config: Config = reader.typed(Spanned::new(span, DeValue::Table(table)), &[])?;
-    if let Some(sources) = sources {
-        let span = sources.span();
-        let DeValue::Table(sources) = sources.into_inner() else {
-            return Err(reader.at(&span, "`source` is a table of sources: write [source.NAME]"));
-        };
-        for (name, value) in sources {
-            let name = name.into_inner().into_owned();
-            let source = reader.source(&name, value)?;
-            config.source.insert(name, source);
-        }
+    for (name, kind, rest) in reader.by_kind("source", KINDS, sources)? {
+        let source = reader.source(&name, kind, rest)?;
+        config.source.insert(name, source);
+    }
+    for (name, kind, rest) in reader.by_kind("sink", SINK_KINDS, sinks)? {
+        let sink = reader.sink(&name, kind, rest)?;
+        config.sink.insert(name, sink);
     }
     Ok(config)
 }
+
+/// A table of its kind: its name, its kind, and what else it says.
+type OfKind<'a> = (String, &'static str, Spanned<DeValue<'a>>);
 
 /// An error at a key of the file, on its line if it is there, else on that of the nearest table around it.
 pub(super) fn at_key(file: &str, text: &str, path: &[&str], message: &str) -> ConfigError {
@@ -90,36 +92,83 @@ impl Reader<'_> {
         ConfigError::new(self.file, Some(line_at(self.text, span)), message)
     }
 
-    fn source(&self, name: &str, value: Spanned<DeValue<'_>>) -> Result<SourceConfig, ConfigError> {
-        let span = value.span();
-        if !is_source_name(name) {
+    /// The tables `[source.NAME]` or `[sink.NAME]`, each with one of these kinds.
+    fn by_kind<'a>(
+        &self,
+        what: &str,
+        kinds: &[&'static str],
+        tables: Option<Spanned<DeValue<'a>>>,
+    ) -> Result<Vec<OfKind<'a>>, ConfigError> {
+        let Some(tables) = tables else { return Ok(Vec::new()) };
+        let span = tables.span();
+        let DeValue::Table(tables) = tables.into_inner() else {
+            return Err(self.at(&span, &format!("`{what}` is a table of {what}s: write [{what}.NAME]")));
+        };
+        let named = tables.into_iter().map(|(name, table)| {
+            let name = name.into_inner().into_owned();
+            let (kind, rest) = self.of_kind(what, kinds, &name, table)?;
+            Ok((name, kind, rest))
+        });
+        named.collect()
+    }
+
+    fn of_kind<'a>(
+        &self,
+        what: &str,
+        kinds: &[&'static str],
+        name: &str,
+        table: Spanned<DeValue<'a>>,
+    ) -> Result<(&'static str, Spanned<DeValue<'a>>), ConfigError> {
+        let span = table.span();
+        if !is_name(name) {
             let message = format!(
-                "source name {name:?}: expected a small letter, then up to 31 small letters, digits, `-` or `_`"
+                "{what} name {name:?}: expected a small letter, then up to 31 small letters, digits, `-` or `_`"
             );
             return Err(self.at(&span, &message));
         }
-        let DeValue::Table(mut table) = value.into_inner() else {
-            return Err(self.at(&span, &format!("`source.{name}` is a table: write [source.{name}]")));
+        let DeValue::Table(mut table) = table.into_inner() else {
+            return Err(self.at(&span, &format!("`{what}.{name}` is a table: write [{what}.{name}]")));
         };
         let Some(kind) = table.remove("kind") else {
-            let message = format!("[source.{name}] has no `kind`: add one of {}", quoted(KINDS));
+            let message = format!("[{what}.{name}] has no `kind`: add one of {}", quoted(kinds));
             return Err(self.at(&span, &message));
         };
-        let rest = Spanned::new(span, DeValue::Table(table));
-        match kind.get_ref().as_str() {
-            Some("json") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Json),
-            Some("racing") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Racing),
-            Some("fpv") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Fpv),
-            Some("tables") => self.typed(rest, &["source", name]).map(Box::new).map(SourceConfig::Tables),
-            Some(other) => {
-                let hint = instead(other, KINDS);
-                let message = format!("unknown kind `{other}` in [source.{name}]: {hint}");
+        let Some(found) = kind.get_ref().as_str() else {
+            let message = format!("[{what}.{name}] kind: expected one of {}", quoted(kinds));
+            return Err(self.at(&kind.span(), &message));
+        };
+        match kinds.iter().find(|known| **known == found) {
+            Some(known) => Ok((known, Spanned::new(span, DeValue::Table(table)))),
+            None => {
+                let hint = instead(found, kinds);
+                let message = format!("unknown kind `{found}` in [{what}.{name}]: {hint}");
                 Err(self.at(&kind.span(), &message))
             }
-            None => {
-                Err(self
-                    .at(&kind.span(), &format!("[source.{name}] kind: expected one of {}", quoted(KINDS))))
-            }
+        }
+    }
+
+    fn source(
+        &self,
+        name: &str,
+        kind: &str,
+        rest: Spanned<DeValue<'_>>,
+    ) -> Result<SourceConfig, ConfigError> {
+        let place = ["source", name];
+        match kind {
+            "json" => self.typed(rest, &place).map(Box::new).map(SourceConfig::Json),
+            "racing" => self.typed(rest, &place).map(Box::new).map(SourceConfig::Racing),
+            "fpv" => self.typed(rest, &place).map(Box::new).map(SourceConfig::Fpv),
+            _ => self.typed(rest, &place).map(Box::new).map(SourceConfig::Tables),
+        }
+    }
+
+    fn sink(&self, name: &str, kind: &str, rest: Spanned<DeValue<'_>>) -> Result<SinkConfig, ConfigError> {
+        let place = ["sink", name];
+        match kind {
+            "nats" => self.typed(rest, &place).map(Box::new).map(SinkConfig::Nats),
+            "webhook" => self.typed(rest, &place).map(Box::new).map(SinkConfig::Webhook),
+            "http" => self.typed(rest, &place).map(Box::new).map(SinkConfig::Http),
+            _ => self.typed(rest, &place).map(Box::new).map(SinkConfig::Mail),
         }
     }
 
@@ -172,7 +221,7 @@ fn section(tables: &[&str]) -> String {
     if tables.is_empty() { String::new() } else { format!("[{}] ", tables.join(".")) }
 }
 
-fn is_source_name(name: &str) -> bool {
+fn is_name(name: &str) -> bool {
     let mut chars = name.chars();
     chars.next().is_some_and(|c| c.is_ascii_lowercase())
         && name.len() <= 32

@@ -122,6 +122,74 @@ fn what_is_wrong_is_named_with_its_line_and_a_way_out() {
 }
 
 #[test]
+fn a_sink_that_cannot_be_is_refused_at_its_key() {
+    let secret = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    let hook = |lines: &str| {
+        format!(
+            "[sink.hook]\nkind = \"webhook\"\nurl = \"https://example.org/\"\nsecret = \"{secret}\"\n{lines}\n"
+        )
+    };
+    let chat =
+        |lines: &str| format!("[sink.chat]\nkind = \"http\"\nurl = \"https://example.org/\"\n{lines}\n");
+    let mut others = Vec::new();
+    for (text, expected) in [
+        (
+            "[sink.x]\nkind = \"webhok\"".to_owned(),
+            "stakeout.toml:2: unknown kind `webhok` in [sink.x]: did you mean `webhook`?",
+        ),
+        (
+            "[sink.x]\nkind = \"exec\"".to_owned(),
+            "stakeout.toml:2: unknown kind `exec` in [sink.x]: known are `nats`, `webhook`, `http`, `mail`",
+        ),
+        ("[sink.X]\nkind = \"nats\"".to_owned(), "stakeout.toml:1: sink name \"X\": expected a small letter, then up to 31 small letters, digits, `-` or `_`"),
+        (hook("timout = \"3s\""), "stakeout.toml:5: unknown key `timout` in [sink.hook]: did you mean `timeout`?"),
+        (hook("timeout = \"1h\""), "stakeout.toml:5: [sink.hook] timeout: expected 100 ms to 1 min, found 1 h"),
+        (hook("concurrency = 0"), "stakeout.toml:5: [sink.hook] concurrency: expected 1 to 32, found 0"),
+        (
+            hook("events = [\"race*\"]"),
+            "stakeout.toml:5: [sink.hook] events: expected a type such as alert.raised, racing.* or *, found \"race*\"",
+        ),
+        (
+            hook("previous_secret = { env = \"NO_SUCH_KEY\" }"),
+            "stakeout.toml:5: [sink.hook] previous_secret: the environment variable NO_SUCH_KEY is not set: set it, or correct its name",
+        ),
+        (
+            hook("").replace("https://example.org/", "http://hooks.internal/secret-path"),
+            "stakeout.toml:3: [sink.hook] url: expected https://…; allow = [\"hooks.internal\"] permits http:// there",
+        ),
+        (
+            hook("").replace("example.org", "169.254.169.254"),
+            "stakeout.toml:3: [sink.hook] url: 169.254.169.254 is at 169.254.169.254, which is link-local, where clouds keep their metadata: allow = [\"169.254.169.254\"] permits it",
+        ),
+        (
+            hook("").replace(secret, "hunter2"),
+            "stakeout.toml:4: [sink.hook] secret: expected whsec_ and the Base64 of 24 to 64 random bytes, such as `echo whsec_$(head -c 32 /dev/urandom | base64)` prints",
+        ),
+        (chat(""), "stakeout.toml:1: [sink.chat] missing field `body`"),
+        (
+            chat("body = '{\"text\": \"{titel}\"}'"),
+            "stakeout.toml:4: [sink.chat] body: unknown {titel}: known are {title}, {text}, {severity}, {type}, {id}, {at}, {source}, {subject} and {data.…} with a path into the payload",
+        ),
+        (
+            chat("body = 'x'\ncontent_type = 'text/plain'\nheaders.x-key = \"a\\u0001\""),
+            "stakeout.toml:6: [sink.chat] headers.x-key: expected visible ASCII; it is not shown here",
+        ),
+        (
+            "[sink.m]\nkind = \"mail\"\nhost = \"127.0.0.1\"\nfrom = \"a@example.org\"\nto = [\"b@example.org\"]".to_owned(),
+            "stakeout.toml:3: [sink.m] host: 127.0.0.1 is at 127.0.0.1, which is loopback: allow = [\"127.0.0.1\"] permits it",
+        ),
+    ] {
+        let loaded = Loaded::from_text("stakeout.toml", &text);
+        let sinks = loaded.and_then(|loaded| loaded.sinks(&Secrets::Only(BTreeMap::new())));
+        let error = sinks.err().map(|error| error.to_string());
+        if error.as_deref() != Some(expected) {
+            others.push((text, expected, error));
+        }
+    }
+    assert!(others.is_empty(), "{others:#?}");
+}
+
+#[test]
 fn secrets_come_from_the_environment_and_from_files() {
     let dir = tempfile::tempdir().expect("a directory");
     let file = dir.path().join("key");

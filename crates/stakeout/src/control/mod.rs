@@ -78,6 +78,24 @@ pub enum Request {
         /// The part that may be shown.
         id: String,
     },
+    /// Have deliveries made again.
+    RetryDeliveries {
+        /// The sink.
+        sink: String,
+        /// The event's number; without it, all that were given up.
+        event: Option<u64>,
+        /// Also those that wait for their turn.
+        waiting: bool,
+    },
+    /// Drop deliveries.
+    DropDeliveries {
+        /// The sink.
+        sink: String,
+        /// The event's number; without it, all that were given up.
+        event: Option<u64>,
+        /// Also those that wait for their turn.
+        waiting: bool,
+    },
     /// Poll everything that is due.
     Pass {
         /// The longest it may take.

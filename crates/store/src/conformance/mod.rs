@@ -108,6 +108,7 @@ macro_rules! conformance_tests {
             derived::derived_events_are_delivered,
             upkeep::settings_are_kept,
             upkeep::deliveries_come_in_order_until_made_or_dead,
+            upkeep::dead_deliveries_are_listed_retried_and_dropped,
             upkeep::undelivered_events_outlive_retention,
             upkeep::pruning_leaves_no_orphans,
             upkeep::the_last_history_row_of_a_held_record_stays,

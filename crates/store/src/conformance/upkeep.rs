@@ -5,7 +5,7 @@ use stakeout_core::Span;
 
 use super::Backend;
 use super::story::{Poll, World, after, at, due};
-use crate::{Claim, Effect, PollLog, PollOutcome, Retention};
+use crate::{Chosen, Claim, Effect, PollLog, PollOutcome, Retention};
 
 /// Everything older than ten seconds goes.
 const SHORT: Retention = Retention {
@@ -72,6 +72,37 @@ pub async fn deliveries_come_in_order_until_made_or_dead(backend: &dyn Backend) 
     assert_eq!(waiting(&world, "hook", 999).await, [(seqs[2], 0)]);
     assert_eq!(waiting(&world, "mail", 1).await.len(), 3, "the other sink has its own");
     assert!(world.store.delivery_failed("hook", seqs[0], None, "too late").await.is_err());
+}
+
+/// What was given up is somebody's to look at, and waits for him.
+pub async fn dead_deliveries_are_listed_retried_and_dropped(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let (_, seqs) = tell(&world, &claim, 1, 4, &["hook", "mail"]).await;
+    let dead = async |sink: Option<&str>| -> Vec<(String, u64, u32, Option<String>)> {
+        let found = world.store.dead_deliveries(sink, 10).await.expect("dead");
+        found.into_iter().map(|dead| (dead.sink, dead.event.seq, dead.attempts, dead.error)).collect()
+    };
+    assert_eq!(dead(None).await, []);
+    for (sink, seq) in [("hook", seqs[0]), ("hook", seqs[2]), ("hook", seqs[3]), ("mail", seqs[1])] {
+        world.store.delivery_failed(sink, seq, None, "500").await.expect("dead");
+    }
+    let given_up = |sink: &str, seq: u64| (sink.to_owned(), seq, 1, Some("500".to_owned()));
+    assert_eq!(dead(Some("mail")).await, [given_up("mail", seqs[1])]);
+    assert_eq!(dead(None).await.len(), 4);
+    assert_eq!(world.store.dead_deliveries(None, 2).await.expect("dead").len(), 2, "a page");
+
+    assert_eq!(world.store.retry_deliveries("hook", Chosen::One(seqs[2])).await.expect("retried"), 1);
+    assert_eq!(waiting(&world, "hook", 1).await, [(seqs[1], 0), (seqs[2], 0)], "as if never tried");
+    assert_eq!(world.store.drop_deliveries("hook", Chosen::One(seqs[0])).await.expect("dropped"), 1);
+    assert_eq!(world.store.drop_deliveries("hook", Chosen::One(seqs[0])).await.expect("dropped"), 0);
+    assert_eq!(dead(Some("hook")).await, [given_up("hook", seqs[3])]);
+    assert_eq!(world.store.drop_deliveries("hook", Chosen::Dead).await.expect("dropped"), 1);
+    assert_eq!(waiting(&world, "hook", 1).await.len(), 2, "what waits is not dead");
+    assert_eq!(world.store.drop_deliveries("hook", Chosen::Every).await.expect("dropped"), 2);
+    assert_eq!(world.store.retry_deliveries("mail", Chosen::Dead).await.expect("retried"), 1);
+    assert_eq!(waiting(&world, "mail", 1).await.len(), 4, "the other sink has its own");
+    assert_eq!(world.events(0).await.len(), 4, "the events stay");
 }
 
 /// Retention is about what was delivered.

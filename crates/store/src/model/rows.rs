@@ -269,6 +269,41 @@ pub struct Delivery {
     pub attempts: u32,
 }
 
+/// A delivery that was given up, for a person to look at.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DeadDelivery {
+    /// The sink that did not take it.
+    pub sink: String,
+    /// The event.
+    pub event: Event,
+    /// How often it was tried.
+    pub attempts: u32,
+    /// What went wrong last.
+    pub error: Option<String>,
+}
+
+/// Which of a sink's deliveries somebody means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chosen {
+    /// That of the event with this number, dead or waiting.
+    One(u64),
+    /// All that were given up.
+    Dead,
+    /// All, those that wait for their turn included.
+    Every,
+}
+
+impl Chosen {
+    /// As SQL takes it: the one number, and whether those that are not dead count.
+    pub(crate) fn parts(self) -> (Option<i64>, bool) {
+        match self {
+            Chosen::One(seq) => (Some(seq as i64), true),
+            Chosen::Dead => (None, false),
+            Chosen::Every => (None, true),
+        }
+    }
+}
+
 /// How long things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {

@@ -15,6 +15,7 @@ mod clock;
 mod commit;
 mod connect;
 mod control;
+mod deliveries;
 mod derived;
 mod fault;
 mod listen;

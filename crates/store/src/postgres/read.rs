@@ -132,11 +132,11 @@ pub(super) fn history_row(row: &Row) -> Work<HistoryRow> {
     })
 }
 
-const EVENTS: &str = "
+pub(super) const EVENTS: &str = "
     SELECT e.seq, e.id, e.type, s.name AS source, e.target, e.rule, e.subject, e.subject_key, e.at_us, e.dedupe_key,
         e.data";
 
-fn event(row: &Row) -> Work<Event> {
+pub(super) fn event(row: &Row) -> Work<Event> {
     Ok(Event {
         seq: rows::number(row, "seq")?,
         id: rows::event_id(row, "id")?,

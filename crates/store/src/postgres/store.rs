@@ -9,13 +9,15 @@ use tokio::sync::broadcast;
 
 use super::fault::Fault;
 use super::{
-    PgStore, all, browse, claim, control, derived, one, prune, read, sharing, targets, tokens, wire,
+    PgStore, all, browse, claim, control, deliveries, derived, one, prune, read, sharing, targets, tokens,
+    wire,
 };
 use crate::{
-    Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
-    Grant, GrantRequest, Hint, HistoryRow, HistoryWindow, KvRow, Lease, LeaseRequest, ListedPoll,
-    ListedRecord, LogEnds, NewPlan, PollCommit, PollLog, Pruned, Reconciled, RecordFilter, Result, Retention,
-    Sibling, Store, StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
+    Chosen, Claim, ClaimRequest, CommitOutcome, DeadDelivery, Delivery, DeriveCommit, DeriveOutcome,
+    EventFilter, FinishedRun, Grant, GrantRequest, Hint, HistoryRow, HistoryWindow, KvRow, Lease,
+    LeaseRequest, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog, Pruned, Reconciled,
+    RecordFilter, Result, Retention, Sibling, Store, StoreStats, StoredRecord, TargetFilter, TargetId,
+    TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -224,6 +226,18 @@ impl Store for PgStore {
             control::delivery_failed(client, sink, seq, retry, error).await
         })
         .await
+    }
+
+    async fn dead_deliveries(&self, sink: Option<&str>, limit: u32) -> Result<Vec<DeadDelivery>> {
+        self.on("list dead deliveries", async |client| deliveries::dead(client, sink, limit).await).await
+    }
+
+    async fn retry_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64> {
+        self.on("retry deliveries", async |client| deliveries::retry(client, sink, chosen).await).await
+    }
+
+    async fn drop_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64> {
+        self.on("drop deliveries", async |client| deliveries::drop(client, sink, chosen).await).await
     }
 
     async fn prune(&self, retention: &Retention, now: Time, batch: u32) -> Result<Pruned> {

@@ -12,6 +12,7 @@ mod claim;
 mod commit;
 mod connect;
 mod control;
+mod deliveries;
 mod derived;
 mod events;
 mod fault;

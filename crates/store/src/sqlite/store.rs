@@ -9,12 +9,12 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::writer::{Durability, Job};
-use super::{browse, claim, control, derived, history, prune, read, reconcile, rows, tokens};
+use super::{browse, claim, control, deliveries, derived, history, prune, read, reconcile, rows, tokens};
 use crate::{
-    Claim, ClaimRequest, CommitOutcome, Delivery, DeriveCommit, DeriveOutcome, EventFilter, FinishedRun,
-    HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog,
-    Pruned, Reconciled, RecordFilter, Result, Retention, Sibling, Store, StoreError, StoreStats,
-    StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
+    Chosen, Claim, ClaimRequest, CommitOutcome, DeadDelivery, Delivery, DeriveCommit, DeriveOutcome,
+    EventFilter, FinishedRun, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan,
+    PollCommit, PollLog, Pruned, Reconciled, RecordFilter, Result, Retention, Sibling, Store, StoreError,
+    StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -253,6 +253,25 @@ impl Store for SqliteStore {
             control::delivery_failed(tx, &sink, seq, retry, &error)
         })
         .await
+    }
+
+    async fn dead_deliveries(&self, sink: Option<&str>, limit: u32) -> Result<Vec<DeadDelivery>> {
+        let sink = sink.map(str::to_owned);
+        self.read("list dead deliveries", move |conn| deliveries::dead(conn, sink.as_deref(), limit)).await
+    }
+
+    async fn retry_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64> {
+        let sink = sink.to_owned();
+        self.write("retry deliveries", Durability::Synced, move |tx| {
+            deliveries::retry(tx.conn, &sink, chosen)
+        })
+        .await
+    }
+
+    async fn drop_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64> {
+        let sink = sink.to_owned();
+        self.write("drop deliveries", Durability::Synced, move |tx| deliveries::drop(tx.conn, &sink, chosen))
+            .await
     }
 
     async fn prune(&self, retention: &Retention, now: Time, batch: u32) -> Result<Pruned> {

@@ -1,0 +1,299 @@
+//! E-mail over SMTP with TLS: text and HTML, one mail per event or one for all within a time.
+
+use async_trait::async_trait;
+use lettre::message::{Mailbox, MultiPart};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
+use lettre::transport::smtp::{AsyncSmtpTransport, Error as SmtpError};
+use lettre::{AsyncTransport, Message, Tokio1Executor};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stakeout_core::{Event, Span};
+use stakeout_engine::{Sink, SinkError};
+use stakeout_sources::written::{Duration, Secret};
+
+use crate::address::Guard;
+use crate::letter::Letter;
+use crate::outgoing;
+use crate::takes::Takes;
+use crate::{Found, Refused};
+
+/// Receivers of one mail.
+const RECEIVERS_MAX: usize = 50;
+/// The longest that events may wait for others.
+const DIGEST_MAX: Span = Span::hours(24);
+
+/// Whom events are mailed to, and by which server.
+#[derive(Clone, Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct MailConfig {
+    /// The server that takes our mail: `smtp.example.org`.
+    pub host: String,
+    /// Its port; 465 with TLS from the start, 587 with STARTTLS, 25 without.
+    pub port: Option<u16>,
+    /// How the connection is secured.
+    #[serde(default)]
+    pub tls: MailTls,
+    /// A certificate in PEM that is trusted besides the system's: `{ file = "/etc/stakeout/mail.pem" }`.
+    pub ca: Option<Secret>,
+    /// Who we are there, with `password`.
+    pub user: Option<Secret>,
+    /// The password of `user`.
+    pub password: Option<Secret>,
+    /// The sender: `Stakeout <stakeout@example.org>`.
+    pub from: String,
+    /// The receivers.
+    pub to: Vec<String>,
+    /// The types of events it takes besides the alerts that name it: `["racing.*", "tables.drop"]`, or `["*"]`; none.
+    #[serde(default)]
+    pub events: Takes,
+    /// Events within this time of the first are one mail (up to 1d); without it, each is a mail of its own.
+    pub digest: Option<Duration>,
+    /// Whether the server may be on this machine or in the local network, and without TLS: its name is here.
+    #[serde(default)]
+    pub allow: Vec<String>,
+    /// How long the whole conversation may take (100ms to 1min).
+    #[serde(default = "outgoing::default_timeout")]
+    pub timeout: Duration,
+}
+
+/// How the connection to a mail server is secured.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum MailTls {
+    /// By TLS from the start.
+    #[default]
+    Tls,
+    /// By TLS after STARTTLS; nothing is sent if the server does not offer it.
+    Starttls,
+    /// Not at all; only to a host that is allowed by name.
+    None,
+}
+
+impl MailConfig {
+    /// What is fetched from the environment or from files at start, by its key.
+    pub fn secrets(&self) -> Vec<(String, &Secret)> {
+        let named = [("ca", &self.ca), ("user", &self.user), ("password", &self.password)];
+        named.into_iter().filter_map(|(key, secret)| Some((key.to_owned(), secret.as_ref()?))).collect()
+    }
+
+    fn port(&self) -> u16 {
+        self.port.unwrap_or(match self.tls {
+            MailTls::Tls => 465,
+            MailTls::Starttls => 587,
+            MailTls::None => 25,
+        })
+    }
+}
+
+/// Mails events.
+pub struct MailSink {
+    name: String,
+    host: String,
+    port: u16,
+    tls: Tls,
+    access: Option<Credentials>,
+    guard: Guard,
+    from: Mailbox,
+    to: Vec<Mailbox>,
+    takes: Takes,
+    digest: Option<Span>,
+    timeout: std::time::Duration,
+}
+
+impl MailSink {
+    /// A sink of that name, with the secrets that were found.
+    pub fn new(name: &str, config: &MailConfig, found: &Found) -> Result<MailSink, Refused> {
+        let guard = Guard::allowing(&config.allow);
+        guard.check_literal(&config.host).map_err(|error| Refused::new("host", error.to_string()))?;
+        config.events.check()?;
+        outgoing::check_timeout(config.timeout)?;
+        if config.to.is_empty() || config.to.len() > RECEIVERS_MAX {
+            return Err(Refused::new("to", format!("expected 1 to {RECEIVERS_MAX} addresses")));
+        }
+        if let Some(Duration(digest)) = config.digest.filter(|digest| digest.0 > DIGEST_MAX) {
+            return Err(Refused::new("digest", format!("expected at most {DIGEST_MAX}, found {digest}")));
+        }
+        let access = match (&config.user, &config.password) {
+            (None, None) => None,
+            (Some(_), Some(_)) => {
+                Some(Credentials::new(found.get("user").to_owned(), found.get("password").to_owned()))
+            }
+            _ => return Err(Refused::new("user", "expected user and password, or none of them")),
+        };
+        if access.is_some() && config.tls == MailTls::None {
+            return Err(Refused::new("tls", "expected tls or starttls: a password is not sent in the clear"));
+        }
+        Ok(MailSink {
+            name: name.to_owned(),
+            host: config.host.clone(),
+            port: config.port(),
+            tls: tls(config, &guard, found)?,
+            access,
+            guard,
+            from: mailbox("from", &config.from)?,
+            to: config.to.iter().map(|to| mailbox("to", to)).collect::<Result<_, _>>()?,
+            takes: config.events.clone(),
+            digest: config.digest.map(|digest| digest.0).filter(|digest| *digest > Span::ZERO),
+            timeout: config.timeout.0.to_std(),
+        })
+    }
+
+    /// Writes and sends one mail about these events, within the time limit.
+    async fn send(&self, events: &[&Event]) -> Result<(), SinkError> {
+        let message = self.message(events).map_err(|error| SinkError::Refused(error.to_string()))?;
+        match tokio::time::timeout(self.timeout, self.hand_over(message)).await {
+            Ok(outcome) => outcome.map_err(SinkError::Refused),
+            Err(_) => Err(SinkError::Refused(format!("not done within {} ms", self.timeout.as_millis()))),
+        }
+    }
+
+    async fn hand_over(&self, message: Message) -> Result<(), String> {
+        let found = self.guard.resolve(&self.host, self.port).await.map_err(|error| error.to_string())?;
+        let mut last = "it has no address".to_owned();
+        for address in found {
+            // To the address that was checked; the certificate is compared with the name all the same.
+            let mut transport =
+                AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(address.ip().to_string())
+                    .port(self.port)
+                    .tls(self.tls.clone());
+            if let Some(access) = &self.access {
+                transport = transport.credentials(access.clone());
+            }
+            match transport.build().send(message.clone()).await {
+                Ok(_) => return Ok(()),
+                Err(error) if error.is_permanent() || error.is_transient() => return Err(said(&error)),
+                Err(error) => last = said(&error),
+            }
+        }
+        Err(last)
+    }
+
+    fn message(&self, events: &[&Event]) -> Result<Message, lettre::error::Error> {
+        let letter = Letter::about(events);
+        let host = self.from.email.domain();
+        let mut mail = Message::builder()
+            .from(self.from.clone())
+            .message_id(Some(format!("<{}@{host}>", letter.id)))
+            .subject(letter.subject);
+        for to in &self.to {
+            mail = mail.to(to.clone());
+        }
+        mail.multipart(MultiPart::alternative_plain_html(letter.text, letter.html))
+    }
+}
+
+fn mailbox(key: &'static str, text: &str) -> Result<Mailbox, Refused> {
+    text.parse().map_err(|error| {
+        Refused::new(key, format!("expected an address such as Anna <anna@example.org>: {error}"))
+    })
+}
+
+fn tls(config: &MailConfig, guard: &Guard, found: &Found) -> Result<Tls, Refused> {
+    if config.tls == MailTls::None {
+        return match guard.allows(&config.host) {
+            true => Ok(Tls::None),
+            false => {
+                let message = format!("expected tls or starttls; allow = [{:?}] permits none", config.host);
+                Err(Refused::new("tls", message))
+            }
+        };
+    }
+    let mut parameters = TlsParameters::builder(config.host.clone());
+    if config.ca.is_some() {
+        let pem = found.get("ca");
+        // A text without any certificate is no error to the reader of PEM, and no certificate either.
+        let certificate = Some(pem).filter(|pem| pem.contains("-----BEGIN CERTIFICATE-----"));
+        let certificate = certificate.and_then(|pem| Certificate::from_pem(pem.as_bytes()).ok());
+        let certificate = certificate.ok_or_else(|| Refused::new("ca", "expected a certificate in PEM"))?;
+        parameters = parameters.add_root_certificate(certificate);
+    }
+    let parameters = parameters.build().map_err(|error| Refused::new("host", said(&error)))?;
+    Ok(match config.tls {
+        MailTls::Starttls => Tls::Required(parameters),
+        _ => Tls::Wrapper(parameters),
+    })
+}
+
+/// What went wrong, with its cause.
+fn said(error: &SmtpError) -> String {
+    let mut said = error.to_string();
+    if let Some(cause) = std::error::Error::source(error).map(ToString::to_string)
+        && !said.contains(&cause)
+    {
+        said = format!("{said}: {cause}");
+    }
+    said
+}
+
+#[async_trait]
+impl Sink for MailSink {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn takes(&self, event_type: &str) -> bool {
+        self.takes.includes(event_type)
+    }
+
+    fn gathers(&self) -> Option<Span> {
+        self.digest
+    }
+
+    async fn deliver(&self, event: &Event) -> Result<(), SinkError> {
+        self.send(&[event]).await
+    }
+
+    /// One mail for all of them where they are gathered: then it is delivered to all of them or to none.
+    async fn deliver_all(&self, events: &[&Event]) -> Vec<Result<(), SinkError>> {
+        if self.digest.is_none() {
+            let deliveries = events.iter().map(|event| self.deliver(event)).collect();
+            return outgoing::at_once(deliveries, 1).await;
+        }
+        match self.send(events).await {
+            Ok(()) => events.iter().map(|_| Ok(())).collect(),
+            Err(error) => events.iter().map(|_| Err(SinkError::Refused(error.to_string()))).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(change: impl FnOnce(&mut serde_json::Value)) -> MailConfig {
+        let mut config = serde_json::json!({
+            "host": "smtp.example.org", "from": "Stakeout <stakeout@example.org>", "to": ["anna@example.org"],
+        });
+        change(&mut config);
+        serde_json::from_value(config).expect("a configuration")
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_key() {
+        let check = |key: &str, value: serde_json::Value, refused: Option<&str>| {
+            let config = config(|config| config[key] = value.clone());
+            let made = MailSink::new("m", &config, &Found::default());
+            let key = made.err().map(|refused| refused.key.into_owned());
+            assert_eq!(key.as_deref(), refused, "{value}");
+        };
+        check("port", 2525.into(), None);
+        check("from", "nobody".into(), Some("from"));
+        check("to", serde_json::json!([]), Some("to"));
+        check("to", serde_json::json!(["a@example.org", "b"]), Some("to"));
+        check("host", "127.0.0.1".into(), Some("host"));
+        check("tls", "none".into(), Some("tls"));
+        check("tls", "starttls".into(), None);
+        check("user", "me".into(), Some("user"));
+        check("ca", "no certificate".into(), Some("ca"));
+        check("digest", "25h".into(), Some("digest"));
+        check("timeout", "10min".into(), Some("timeout"));
+        check("events", serde_json::json!(["a*"]), Some("events"));
+    }
+
+    #[test]
+    fn a_port_goes_with_its_security() {
+        let port = |tls: &str| config(|config| config["tls"] = tls.into()).port();
+        assert_eq!((port("tls"), port("starttls"), port("none")), (465, 587, 25));
+    }
+}

@@ -1,0 +1,35 @@
+//! An event in words, for people.
+
+use serde_json::Value as Json;
+use stakeout_core::Event;
+
+/// The longest text that is put into a message: chats refuse what is longer than about two thousand characters.
+const CHARS_MAX: usize = 1_500;
+
+/// What people read of an event: an alert brings its own words, of other events the type and the payload are shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Words {
+    pub(crate) title: String,
+    pub(crate) text: String,
+    pub(crate) severity: String,
+}
+
+impl Words {
+    pub(crate) fn of(event: &Event) -> Words {
+        let own = |key: &str| event.data.get(key).and_then(Json::as_str).map(clip);
+        Words {
+            title: own("title")
+                .unwrap_or_else(|| clip(&format!("{} {}", event.event_type, event.subject_key))),
+            text: own("text").unwrap_or_else(|| clip(&event.data.to_string())),
+            severity: own("severity").unwrap_or_else(|| "info".to_owned()),
+        }
+    }
+}
+
+/// The beginning of a text that is too long.
+pub(crate) fn clip(text: &str) -> String {
+    match text.char_indices().nth(CHARS_MAX) {
+        None => text.to_owned(),
+        Some((end, _)) => format!("{}…", &text[..end]),
+    }
+}

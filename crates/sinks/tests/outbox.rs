@@ -1,0 +1,220 @@
+//! The outbox with real receivers: the engine in virtual time, the receivers on loopback.
+
+mod support;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use stakeout_core::{Event, Failure, Request, Response, Span, Time};
+use stakeout_engine::fetch::{Answer, FetchLimits};
+use stakeout_engine::{Clock, Engine, EngineConfig, EngineHandle, Fetch, Sink, SinkError, virtual_runtime};
+use stakeout_sim::{Act, Loopback, Seen};
+use stakeout_sinks::Found;
+use stakeout_sinks::webhook::WebhookSink;
+use stakeout_sources::json::JsonSource;
+use stakeout_store::sqlite::SqliteStore;
+use stakeout_store::{EventFilter, Store, Validators};
+
+const START: Time = Time::from_secs(1_800_000_000);
+const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+
+/// An upstream with one value that changes every ten minutes, for a while.
+struct Ticking {
+    until: Span,
+}
+
+#[async_trait]
+impl Fetch for Ticking {
+    async fn fetch(
+        &self,
+        _: &Request,
+        _: &Validators,
+        _: &FetchLimits,
+        clock: &Clock,
+    ) -> Result<Answer, Failure> {
+        let value = (clock.now() - START).as_ms().min(self.until.as_ms()) / 600_000;
+        let response = Response {
+            status: 200,
+            body: json!({"items": [{"id": "a", "value": value}]}).to_string().into(),
+            content_type: Some("application/json".into()),
+            age: Span::ZERO,
+        };
+        Ok(Answer::Full(response, Validators::default()))
+    }
+}
+
+fn hook(name: &str, server: &Loopback) -> Arc<dyn Sink> {
+    let url = server.url("/");
+    let config = json!({"url": url, "secret": SECRET, "allow": ["127.0.0.1"], "events": ["json.*"]});
+    let config = serde_json::from_value(config).expect("a configuration");
+    let found: Found =
+        [("url".to_owned(), url), ("secret".to_owned(), SECRET.to_owned())].into_iter().collect();
+    Arc::new(WebhookSink::new(name, &config, &found).expect("a sink"))
+}
+
+async fn start(store: &Arc<SqliteStore>, clock: &Clock, sinks: Vec<Arc<dyn Sink>>) -> EngineHandle {
+    start_ticking(store, clock, sinks, Span::hours(1_000)).await
+}
+
+async fn start_ticking(
+    store: &Arc<SqliteStore>,
+    clock: &Clock,
+    sinks: Vec<Arc<dyn Sink>>,
+    until: Span,
+) -> EngineHandle {
+    let config = json!({
+        "url": "http://sim/", "every": "1min", "records": "items", "key": "id", "fields": ["value"],
+        "history": ["value"],
+    });
+    let config = serde_json::from_value(config).expect("a configuration");
+    let source = Arc::new(JsonSource::new("s", &config, vec![]).expect("a source"));
+    let mut config = EngineConfig::new(store.clone(), vec![source], Arc::new(Ticking { until }));
+    config.clock = clock.clone();
+    config.sinks = sinks;
+    Engine::start(config).await.expect("start")
+}
+
+async fn told(store: &SqliteStore) -> Vec<String> {
+    let events = store.events(0, &EventFilter::default(), 1_000).await.expect("events");
+    events.iter().map(|event| event.id.to_string()).collect()
+}
+
+fn id(seen: &Seen) -> String {
+    seen.header("webhook-id").expect("an id").to_owned()
+}
+
+fn answering(status: u16) -> Act {
+    Act::Answer { status, headers: vec![], body: "".into() }
+}
+
+#[test]
+fn a_receiver_that_fails_for_an_hour_gets_everything_and_the_other_one_at_once() {
+    let (runtime, clock) = virtual_runtime(START).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let good = Loopback::start(|_| answering(200));
+    let time = clock.clone();
+    let broken_until = START + Span::hours(1);
+    let bad = Loopback::start(move |_| answering(if time.now() < broken_until { 500 } else { 200 }));
+    let sinks = vec![hook("bad", &bad), hook("good", &good)];
+    let (at_noon, all) = runtime.block_on(async {
+        let engine = start(&store, &clock, sinks).await;
+        clock.sleep_until(broken_until - Span::mins(1)).await;
+        let at_noon = (told(&store).await, good.seen());
+        clock.sleep_until(START + Span::hours(6)).await;
+        engine.shutdown().await.expect("stop");
+        (at_noon, told(&store).await)
+    });
+    let (so_far, at_once) = at_noon;
+    assert_eq!(at_once.iter().map(id).collect::<Vec<_>>(), so_far, "the good one waits for nobody");
+    assert_eq!(so_far.len(), 5, "and polling goes on");
+
+    let mut tries: BTreeMap<String, u32> = BTreeMap::new();
+    bad.seen().iter().for_each(|seen| *tries.entry(id(seen)).or_default() += 1);
+    assert_eq!(tries.keys().cloned().collect::<BTreeSet<_>>(), all.iter().cloned().collect());
+    // 0 s, 5 s, 35 s, 155 s, 7½ min, 23 min, 53 min and 113 min after it happened, ten minutes past the hour.
+    assert_eq!(tries[&all[0]], 7, "{tries:?}");
+    assert_eq!(tries[&all[20]], 1, "what came later was taken at once");
+    let left = runtime.block_on(store.deliveries("bad", START + Span::hours(90), 100)).expect("deliveries");
+    assert!(left.len() <= 1, "nothing is left but what may have come at the very end");
+}
+
+#[test]
+fn a_receiver_that_is_gone_is_left_alone_until_it_is_switched_on_again() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let gone = Arc::new(AtomicBool::new(true));
+    let is_gone = Arc::clone(&gone);
+    let server = Loopback::start(move |_| answering(if is_gone.load(SeqCst) { 410 } else { 200 }));
+    let (runtime, clock) = virtual_runtime(START).expect("runtime");
+    runtime.block_on(async {
+        let engine = start(&store, &clock, vec![hook("hook", &server)]).await;
+        clock.sleep_until(START + Span::hours(2)).await;
+        assert_eq!(server.stats().requests, 1, "once is enough");
+        let off = ("sink.hook.enabled".to_owned(), Value::Bool(false));
+        assert_eq!(store.settings().await.expect("settings"), [off]);
+        engine.shutdown().await.expect("stop");
+    });
+
+    // Remembered beyond the process.
+    let (runtime, clock) = virtual_runtime(START + Span::hours(2)).expect("runtime");
+    let all = runtime.block_on(async {
+        let engine = start(&store, &clock, vec![hook("hook", &server)]).await;
+        clock.sleep_until(START + Span::hours(4)).await;
+        assert_eq!(server.stats().requests, 1);
+        gone.store(false, SeqCst);
+        let refused = engine.control().set_setting("sink.hook.enabled", Some(json!("yes"))).await;
+        assert!(refused.expect_err("refused").to_string().contains("true or false"));
+        let unknown = engine.control().set_setting("sink.hok.enabled", Some(json!(true))).await;
+        assert!(unknown.expect_err("refused").to_string().contains("sink.hook.enabled"));
+        engine.control().set_setting("sink.hook.enabled", Some(json!(true))).await.expect("accepted");
+        clock.sleep_until(START + Span::hours(5)).await;
+        engine.shutdown().await.expect("stop");
+        let missed = store.deliveries("hook", START + Span::hours(90), 100).await.expect("deliveries");
+        assert!(missed.len() <= 1, "nothing waits");
+        told(&store).await
+    });
+    let ids: Vec<String> = server.seen().iter().map(id).collect();
+    assert_eq!(ids[..2], [all[0].clone(), all[0].clone()], "what it refused comes first");
+    // The hour after; what happened meanwhile is in the log and not sent.
+    assert!((6..=9).contains(&ids.len()), "{} of {}", ids.len(), all.len());
+}
+
+#[test]
+fn a_delivery_that_never_succeeds_is_given_up_after_three_days() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let server = Loopback::start(|_| answering(503));
+    let (runtime, clock) = virtual_runtime(START).expect("runtime");
+    let first = runtime.block_on(async {
+        // One thing happens, and then nothing any more: only the outbox goes on.
+        let engine = start_ticking(&store, &clock, vec![hook("hook", &server)], Span::mins(10)).await;
+        clock.sleep_until(START + Span::hours(69)).await;
+        assert_eq!(store.dead_deliveries(None, 10).await.expect("dead").len(), 0, "not yet");
+        clock.sleep_until(START + Span::hours(90)).await;
+        let dead = store.dead_deliveries(None, 10).await.expect("dead");
+        assert_eq!((dead.len(), dead[0].attempts), (1, 14));
+        assert_eq!(dead[0].error.as_deref(), Some("answered 503 Service Unavailable"));
+        engine.shutdown().await.expect("stop");
+        dead[0].event.id.to_string()
+    });
+    assert_eq!(server.seen().iter().filter(|seen| id(seen) == first).count(), 14);
+}
+
+/// Keeps what is handed to it, parcel by parcel.
+struct Gathers(Clock, Arc<Mutex<Vec<(Time, usize)>>>);
+
+#[async_trait]
+impl Sink for Gathers {
+    fn name(&self) -> &str {
+        "gathers"
+    }
+    fn gathers(&self) -> Option<Span> {
+        Some(Span::mins(25))
+    }
+    async fn deliver(&self, event: &Event) -> Result<(), SinkError> {
+        self.deliver_all(&[event]).await.pop().expect("one")
+    }
+    async fn deliver_all(&self, events: &[&Event]) -> Vec<Result<(), SinkError>> {
+        self.1.lock().expect("lock").push((self.0.now(), events.len()));
+        events.iter().map(|_| Ok(())).collect()
+    }
+}
+
+#[test]
+fn events_within_a_time_are_handed_over_together() {
+    let (runtime, clock) = virtual_runtime(START).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let parcels = Arc::new(Mutex::default());
+    let sink = Arc::new(Gathers(clock.clone(), Arc::clone(&parcels)));
+    runtime.block_on(async {
+        let engine = start(&store, &clock, vec![sink]).await;
+        clock.sleep_until(START + Span::hours(3)).await;
+        engine.shutdown().await.expect("stop");
+    });
+    let parcels = parcels.lock().expect("lock").clone();
+    // One event each ten minutes: with the first come those of the ten and the twenty minutes after it.
+    assert!(parcels.len() >= 5, "{parcels:?}");
+    assert!(parcels.iter().all(|(_, events)| *events == 3), "{parcels:?}");
+    assert!(parcels.windows(2).all(|pair| pair[1].0 - pair[0].0 >= Span::mins(29)), "{parcels:?}");
+}
