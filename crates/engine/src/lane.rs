@@ -18,7 +18,10 @@ use crate::clock::Clock;
 use crate::durations::Durations;
 use crate::tenure::Tenure;
 
-/// How often a source that is refused is asked whether it still is.
+/// How soon a source that was refused is asked whether it still is. Some upstreams refuse by mistake now and then; each
+/// probe that is refused, too, doubles the wait…
+const PROBE_FIRST: Span = Span::mins(1);
+/// …until it is this long.
 const PROBE_EVERY: Span = Span::mins(15);
 /// A probe that was not heard of for this long is given up.
 const PROBE_PATIENCE: Span = Span::mins(1);
@@ -28,6 +31,8 @@ const PROBE_PATIENCE: Span = Span::mins(1);
 struct Refused {
     /// When the next probe may go.
     until: Time,
+    /// How long that was to wait.
+    wait: Span,
     /// When the probe under way was sent.
     probing: Option<Time>,
 }
@@ -269,18 +274,20 @@ impl Lane {
 
     /// The upstream refused us as such: nothing is asked but a probe now and then. Answers whether that is news.
     pub(crate) fn refuse(&self, now: Time) -> bool {
-        self.refused().replace(Refused { until: now + PROBE_EVERY, probing: None }).is_none()
+        let mut refused = self.refused();
+        let wait = refused.map_or(PROBE_FIRST, |before| before.wait.times(2).min(PROBE_EVERY));
+        refused.replace(Refused { until: now + wait, wait, probing: None }).is_none()
     }
 
     /// It was refused when the process before this one ended: the first poll is a probe.
     pub(crate) fn was_refused(&self, now: Time) {
-        *self.refused() = Some(Refused { until: now, probing: None });
+        *self.refused() = Some(Refused { until: now, wait: PROBE_EVERY, probing: None });
     }
 
     /// A request failed for another reason, which says nothing about the credentials.
     pub(crate) fn failed(&self, now: Time) {
         if let Some(refused) = &mut *self.refused() {
-            *refused = Refused { until: now + PROBE_EVERY, probing: None };
+            *refused = Refused { until: now + refused.wait, probing: None, ..*refused };
         }
     }
 

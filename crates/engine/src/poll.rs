@@ -1,5 +1,6 @@
 //! One poll, from due to committed. Read [`poll`] from top to bottom: nothing else changes state because of a poll.
 
+mod back;
 mod commit;
 mod compare;
 mod fetch;

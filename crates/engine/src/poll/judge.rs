@@ -19,6 +19,7 @@ use stakeout_store::{
 };
 
 use super::Job;
+use super::back::Back;
 use super::compare::Compared;
 use super::fetch::Fetched;
 use super::plan::{Planned, schedule_of};
@@ -179,7 +180,8 @@ fn changes<'a>(
         Some(old) => history::changed_fields(record, old),
         None => Vec::new(),
     };
-    let back = Back::of(job.source.doubt().at_least, news, comparison.memory.cleared, recalled);
+    let added = news.added.iter().map(|fresh| &*fresh.record);
+    let back = Back::of(added, job.source.doubt().at_least, comparison.memory.cleared, recalled);
     for added in &news.added {
         keep(fetched, news, added, recalled, true, judged);
         let added = &*added.record;
@@ -208,34 +210,6 @@ fn changes<'a>(
         });
     }
     changes
-}
-
-/// What went with a mass removal and is back: what was most likely an outage is not told.
-struct Back {
-    records: BTreeSet<Fingerprint>,
-    /// Their groups: what else has appeared in them did not appear where nothing was.
-    groups: BTreeSet<Fingerprint>,
-}
-
-impl Back {
-    fn of(at_least: usize, news: &News<'_>, cleared: Option<Time>, recalled: &Recalled) -> Back {
-        let added = || {
-            news.added.iter().filter_map(|fresh| {
-                let gone = recalled.records.get(&fresh.record.fingerprint)?.gone?;
-                Some((&*fresh.record, gone, cleared?))
-            })
-        };
-        // When everything returns, so does what other targets held on to for a while longer.
-        let mass = added().filter(|(_, gone, cleared)| gone == cleared).count() >= at_least.max(1);
-        let back = added().filter(|(_, gone, cleared)| gone == cleared || (mass && gone > cleared));
-        let (records, groups) = back.map(|(record, ..)| (record.fingerprint, record.group)).unzip();
-        Back { records, groups }
-    }
-
-    fn has(&self, record: &Record) -> bool {
-        let grouped = record.group != Fingerprint::default();
-        self.records.contains(&record.fingerprint) || (grouped && self.groups.contains(&record.group))
-    }
 }
 
 /// The records that were added or changed, as they are to be stored.

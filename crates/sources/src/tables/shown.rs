@@ -25,7 +25,8 @@ impl Shown {
             Some(Value::Map(before)) => Some(before),
             _ => None,
         };
-        let mut shown = Shown { now: BTreeMap::new(), emptied: Vec::new() };
+        // A page that did not answer this time shows what it showed.
+        let mut shown = Shown { now: before.cloned().unwrap_or_default(), emptied: Vec::new() };
         let tables = |answered: &Answered<'_>| answered.page.hits.iter().map(|hit| hit.shown as i64).sum();
         let counts: Vec<(String, i64)> = pages
             .iter()
@@ -35,7 +36,6 @@ impl Shown {
             .collect();
         // Where nothing is shown at all, whoever compares has their own doubts.
         if counts.iter().all(|(_, count)| *count == 0) {
-            shown.now = before.cloned().unwrap_or_default();
             return shown;
         }
         for (page, count) in counts {

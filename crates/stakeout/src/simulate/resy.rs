@@ -29,6 +29,8 @@ pub(super) struct Poll {
     pub(super) old: bool,
     /// No answer went wrong, and no venue came or went between its pages.
     pub(super) whole: bool,
+    /// It was refused or not understood: whatever else it showed did not count.
+    pub(super) lost: bool,
     /// How many venues each party size's first page counts.
     totals: [Option<u64>; PARTIES.len()],
 }
@@ -47,6 +49,7 @@ impl InProcess {
     fn note(&self, body: &[u8], now: Time, fault: Option<Fault>, total: Option<u64>) {
         let old = fault == Some(Fault::Older);
         let fine = fault.is_none_or(Fault::is_harmless);
+        let lost = fault.is_some_and(loses_the_poll);
         let Ok(body) = serde_json::from_slice::<serde_json::Value>(body) else { return };
         let filter = &body["slot_filter"];
         let text = |name: &str| filter[name].as_str().unwrap_or_default();
@@ -61,15 +64,21 @@ impl InProcess {
                     last.totals[size] = total;
                 }
                 last.whole &= fine && last.totals[size] == total;
-                (last.ended, last.old) = (now, last.old || old);
+                (last.ended, last.old, last.lost) = (now, last.old || old, last.lost || lost);
             }
             _ => {
                 let mut totals = [None; PARTIES.len()];
                 totals[0] = total;
-                own.push(Poll { began: now, ended: now, old, whole: fine, totals });
+                own.push(Poll { began: now, ended: now, old, whole: fine, lost, totals });
             }
         }
     }
+}
+
+/// Whether nothing of a poll counts that meets this fault.
+fn loses_the_poll(fault: Fault) -> bool {
+    use Fault::{Forbidden, LoginPage, Malformed, Redirect, Unauthorized};
+    matches!(fault, Redirect | Unauthorized | Forbidden | Malformed | LoginPage)
 }
 
 #[async_trait]

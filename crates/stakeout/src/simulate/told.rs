@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use stakeout_core::{Event, Span, Time};
-use stakeout_sim::resy::{Bucket, Drop, Look, Report, Slot, Truth, Verdict, Watch};
+use stakeout_sim::resy::{Bucket, Drop, Listed, Look, Report, Slot, Truth, Verdict, Watch};
 use stakeout_sources::tables::DROP;
 
 use super::resy::Poll;
@@ -80,6 +80,31 @@ fn is_beside(watch: &Watch, told: &[Told], drop: &Drop, look: &Poll) -> bool {
         let from = if told.slot == drop.slot { drop.opened - watch.quiet } else { drop.opened };
         same(told) && (from..=look.ended).contains(&told.at)
     })
+}
+
+/// Whether a look that was not whole had shown the venue with a table since the last whole one before the drop opened:
+/// whoever saw that does not know that it went before the drop came.
+fn is_shown_in_part(
+    truth: Truth<'_>,
+    watch: &Watch,
+    polls: &BTreeMap<Bucket, Vec<Poll>>,
+    drop: &Drop,
+) -> bool {
+    polls.iter().filter(|(bucket, _)| bucket.day == drop.bucket.day).any(|(bucket, polls)| {
+        let before = &polls[..polls.partition_point(|poll| poll.began <= drop.opened)];
+        let parts = before.iter().rev().take_while(|poll| !poll.whole).filter(|poll| !poll.lost);
+        let shows = |at: Time| {
+            let listed = truth.listed(drop.slot.venue, *bucket, &watch.parties, at);
+            matches!(listed, Listed::Bookable(_))
+        };
+        parts.flat_map(moments).any(shows)
+    })
+}
+
+/// The moments that a look may show: more of them when one of its answers was out of date.
+fn moments(poll: &Poll) -> Vec<Time> {
+    let back = if poll.old { OLD.0.as_us() / OLD.1.as_us() } else { 0 };
+    (0..=back).map(|n| poll.began - OLD.1.times(n)).chain([poll.ended]).collect()
 }
 
 /// What a watcher tells that looks at these moments.
@@ -165,7 +190,12 @@ pub(super) fn tally(
         match looks(&drop.bucket).iter().find(within) {
             None => tally.too_short += 1,
             Some(look) if is_beside(watch, told, drop, look) => tally.beside += 1,
-            Some(_) if expected.iter().all(|expected| expected.has(drop)) => tally.untold.push(drop.clone()),
+            Some(_)
+                if expected.iter().all(|expected| expected.has(drop))
+                    && !is_shown_in_part(truth, watch, polls, drop) =>
+            {
+                tally.untold.push(drop.clone());
+            }
             Some(_) => tally.unproven += 1,
         }
     }

@@ -145,6 +145,20 @@ fn what_another_bucket_held_on_to_for_longer_is_not_told_either_when_an_outage_e
 }
 
 #[test]
+fn what_only_a_blind_bucket_still_holds_is_not_told_either_when_an_outage_ends() {
+    let config = every_minute(json!({ "time_slots": ["18:00", "20:30"] }));
+    // The early bucket fails for more than four hours: what it holds no longer counts. All that time the late bucket has
+    // the same tables, but for an outage near the end.
+    let scene = |m: i64, question: &Question| match (question.time.as_str(), m) {
+        ("18:00", 3..) => Err(failure(FailureClass::ServerError)),
+        ("20:30", 270..274) => Ok(page(&(1..=20).map(|id| venue(id, &[])).collect::<Vec<_>>())),
+        _ => Ok(page(&(1..=20).map(|id| venue(id, &["19:15"])).collect::<Vec<_>>())),
+    };
+    let watched = World::new().watch(&config, Span::mins(290), scene);
+    assert_eq!(watched.drops(), NONE);
+}
+
+#[test]
 fn what_an_outage_took_and_two_answers_after_it_do_not_have_is_a_drop_when_it_opens() {
     // Everything is back at minute 6 but for one venue's table, which was really taken, and opens again at `opens`.
     let told = |opens: i64| {
