@@ -49,9 +49,12 @@ pub struct Memory {
     /// When a confirmed mass removal was answered: a record that went then may return without being told.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cleared: Option<Time>,
-    /// Whole answers since the mass returned, itself included: what two of them do not have was really taken.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub recovered: u8,
+    /// How many records went with that removal.
+    #[serde(skip_serializing_if = "is_none_of_them")]
+    pub went: u32,
+    /// How far the mass is back.
+    #[serde(skip_serializing_if = "Return::is_awaited")]
+    pub back: Return,
     /// Whole answers believed since the baseline, itself included, where records accompany others; counted to two.
     #[serde(skip_serializing_if = "is_zero")]
     pub answers: u8,
@@ -62,6 +65,31 @@ pub struct Memory {
 
 fn is_zero(n: &u8) -> bool {
     *n == 0
+}
+
+fn is_none_of_them(n: &u32) -> bool {
+    *n == 0
+}
+
+/// How far what went with a mass removal is back. What two whole answers after its return do not have was really taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Return {
+    /// Not yet.
+    #[default]
+    Awaited,
+    /// An answer that was not whole had much of it.
+    InPart,
+    /// One whole answer has come since, or brought it.
+    Once,
+    /// Two have.
+    Twice,
+}
+
+impl Return {
+    fn is_awaited(&self) -> bool {
+        *self == Return::Awaited
+    }
 }
 
 /// A doubted answer.
@@ -174,7 +202,11 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let mut memory = basis.memory.clone();
     match doubt(basis, observation, &merged.removed) {
         Trust::Plain => {}
-        Trust::Confirmed => (memory.cleared, memory.recovered) = (Some(basis.ended), 0),
+        Trust::Confirmed => {
+            let counted = merged.removed.iter().filter(|entry| is_counted(basis, observation, entry));
+            memory.went = counted.count() as u32;
+            (memory.cleared, memory.back) = (Some(basis.ended), Return::Awaited);
+        }
         Trust::Doubted(why) => {
             memory.doubt = Some(why);
             return Comparison { duplicates, ..Comparison::nothing(Verdict::Doubted, memory) };
@@ -190,11 +222,17 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     if same_meaning || complete {
         memory.doubt = None;
     }
-    if complete && memory.cleared.is_some() {
-        match memory.recovered {
-            0 => memory.recovered = u8::from(is_mass_return(basis, observation, &merged.added)),
-            1 => memory.recovered = 2,
-            _ => (memory.cleared, memory.recovered) = (None, 0),
+    if memory.cleared.is_some() {
+        let returns = || is_mass_return(basis, observation, &merged.added);
+        memory.back = match (memory.back, complete) {
+            (Return::Awaited, false) if returns() => Return::InPart,
+            (Return::Awaited, true) if returns() => Return::Once,
+            (Return::InPart, true) => Return::Once,
+            (Return::Once, true) => Return::Twice,
+            (before, _) => before,
+        };
+        if basis.memory.back == Return::Twice && complete && basis.memory.cleared == memory.cleared {
+            (memory.cleared, memory.went, memory.back) = (None, 0, Return::Awaited);
         }
     }
     if complete {
@@ -254,7 +292,7 @@ fn is_counted(basis: &Basis<'_>, observation: &Observation, entry: &Entry) -> bo
     !basis.policy.companions || observation.targets.is_some() || entry.group != Fingerprint::default()
 }
 
-/// Whether so much is new as goes with an outage.
+/// Whether so much is new as goes with an outage: as many as make a mass, or half of what went if that was little.
 fn is_mass_return(basis: &Basis<'_>, observation: &Observation, added: &[Item]) -> bool {
     let counts = |item: &&Item| match item {
         Item::Record(n) => {
@@ -262,7 +300,8 @@ fn is_mass_return(basis: &Basis<'_>, observation: &Observation, added: &[Item]) 
         }
         Item::Target(_) => true,
     };
-    added.iter().filter(counts).count() >= basis.policy.at_least.max(1)
+    let half = basis.memory.went.div_ceil(2) as usize;
+    added.iter().filter(counts).count() >= basis.policy.at_least.min(half).max(1)
 }
 
 fn companions_that_left(removed: &[Entry]) -> Vec<Fingerprint> {

@@ -13,6 +13,7 @@ mod recall;
 mod standing;
 
 use stakeout_core::adherence::Timing;
+use stakeout_core::compare::Return;
 use stakeout_core::{PollContext, Source, Span, Time};
 use stakeout_store::{Claim, PollOutcome};
 use std::sync::Arc;
@@ -96,7 +97,7 @@ impl Job<'_> {
         // Where companions are counted, a second answer without one is what proves that it is gone.
         let counted = !self.source.doubt().companions || (memory.answers >= 2 && memory.left.is_empty());
         // So are the answers after an outage.
-        let counted = counted && memory.recovered == 0;
+        let counted = counted && memory.back == Return::Awaited;
         memory.meaning == Some(self.meaning) && !memory.rebaseline && memory.doubt.is_none() && counted
     }
 

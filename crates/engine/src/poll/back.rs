@@ -2,7 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use stakeout_core::{Fingerprint, Record, Time};
+use stakeout_core::compare::{Memory, Return};
+use stakeout_core::{Fingerprint, Record};
 
 use super::recall::Recalled;
 
@@ -24,13 +25,15 @@ enum Away {
 }
 
 impl Back {
-    /// Of what was added, after a removal of at least so many records that was answered then.
+    /// Of what was added; `before` and `now` are what the comparison remembers, `at_least` so many make a mass.
     pub(super) fn of<'a>(
         added: impl Iterator<Item = &'a Record> + Clone,
         at_least: usize,
-        cleared: Option<Time>,
+        before: &Memory,
+        now: &Memory,
         recalled: &Recalled,
     ) -> Back {
+        let cleared = now.cleared;
         let away = |record: &'a Record| {
             let stored = recalled.records.get(&record.fingerprint)?;
             let away = match (stored.gone, cleared?) {
@@ -42,10 +45,15 @@ impl Back {
             Some((record, away))
         };
         let went = added.clone().filter_map(away).filter(|(_, away)| *away != Away::SinceLater).count();
-        // When everything returns, so does what other targets held on to for a while longer.
-        let mass = went >= at_least.max(1);
+        // When everything returns, so does what other targets held on to for a while longer; and what is new in a group
+        // that went with the rest may have come while nobody could see.
+        let mass = cleared.is_some() && (went >= at_least.max(1) || before.back == Return::InPart);
         let back = added.filter_map(away).filter(|(_, away)| *away == Away::SinceThen || mass);
-        let (records, groups) = back.map(|(record, _)| (record.fingerprint, record.group)).unzip();
+        let (records, mut groups): (_, BTreeSet<_>) =
+            back.map(|(record, _)| (record.fingerprint, record.group)).unzip();
+        if mass {
+            groups.extend(recalled.others.gone_since());
+        }
         Back { records, groups }
     }
 

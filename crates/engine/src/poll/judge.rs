@@ -181,7 +181,8 @@ fn changes<'a>(
         None => Vec::new(),
     };
     let added = news.added.iter().map(|fresh| &*fresh.record);
-    let back = Back::of(added, job.source.doubt().at_least, comparison.memory.cleared, recalled);
+    let (before, now) = (&job.claim.state.memory, &comparison.memory);
+    let back = Back::of(added, job.source.doubt().at_least, before, now, recalled);
     for added in &news.added {
         keep(fetched, news, added, recalled, true, judged);
         let added = &*added.record;

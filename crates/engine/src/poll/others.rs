@@ -21,6 +21,8 @@ pub(super) struct Others {
     lapsed: BTreeMap<Fingerprint, u32>,
     /// The groups of which somebody who counts holds a record.
     groups: BTreeSet<Fingerprint>,
+    /// The groups of which a record has gone with this target's mass removal, or after it.
+    gone_since: BTreeSet<Fingerprint>,
 }
 
 impl Others {
@@ -32,6 +34,11 @@ impl Others {
     /// Whether what the event requires cannot be, because of what others hold. The commit looks again, under lock.
     pub(super) fn forbid(&self, event: &EventWrite, group: Fingerprint) -> bool {
         event.requires == Effect::AppearedFirst && self.groups.contains(&group)
+    }
+
+    /// The groups of which something has gone with this target's mass removal, or after it.
+    pub(super) fn gone_since(&self) -> impl Iterator<Item = Fingerprint> {
+        self.gone_since.iter().copied()
     }
 
     pub(super) fn lapsed(&self) -> Vec<Lapsed> {
@@ -48,10 +55,8 @@ pub(super) async fn others(
     records: &BTreeMap<Fingerprint, StoredRecord>,
 ) -> Result<Others, StoreError> {
     let asked = job.source.rules().iter().any(|rule| rule.gate == Gate::GroupWasZero);
-    let changed = matches!(&compared.news, Some((_, news)) if news.verdict == Verdict::Changed);
-    if !asked || !changed {
-        return Ok(Others::default());
-    }
+    let changed = compared.news.as_ref().filter(|(_, news)| asked && news.verdict == Verdict::Changed);
+    let Some((_, news)) = changed else { return Ok(Others::default()) };
     let held: BTreeSet<Fingerprint> = job.claim.snapshot.entries().iter().map(|entry| entry.group).collect();
     let family = |record: &&Record| Some((record.parent?, record.group));
     let families: BTreeSet<_> = added.iter().filter_map(family).filter(|(_, g)| !held.contains(g)).collect();
@@ -59,12 +64,14 @@ pub(super) async fn others(
         return Ok(Others::default());
     }
     let families: Vec<_> = families.into_iter().collect();
-    let siblings = job.shared.store.siblings(job.source.name(), &families).await?;
+    let siblings = job.shared.store.siblings(job.source.name(), &families, news.memory.cleared).await?;
+    let (siblings, gone): (Vec<_>, Vec<_>) = siblings.into_iter().partition(|sibling| sibling.holders > 0);
+    let gone_since = gone.iter().map(|sibling| sibling.group).collect();
     if siblings.is_empty() {
-        return Ok(Others::default());
+        return Ok(Others { gone_since, ..Others::default() });
     }
     let prints: BTreeSet<Fingerprint> = siblings.iter().map(|sibling| sibling.fingerprint).collect();
-    let mut others = Others { lapsed: lapsed(job, &prints).await?, groups: BTreeSet::new() };
+    let mut others = Others { lapsed: lapsed(job, &prints).await?, groups: BTreeSet::new(), gone_since };
     let counts = siblings.iter().filter(|sibling| {
         let lapsed = others.lapsed.get(&sibling.fingerprint).copied().unwrap_or(0);
         // What was let go of since it was recalled is for the commit to decide.

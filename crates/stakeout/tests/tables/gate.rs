@@ -176,6 +176,40 @@ fn what_an_outage_took_and_two_answers_after_it_do_not_have_is_a_drop_when_it_op
 }
 
 #[test]
+fn what_took_the_place_of_another_while_nobody_could_see_is_not_told_when_an_outage_ends() {
+    // During the outage venue 1 books one table and opens another: by the answers around it, it always had one.
+    let told = drops(16, |m| {
+        let shown = |id: i64| match (m, id) {
+            (2..6, _) => venue(id, &[]),
+            (6.., 1) => venue(id, &["21:00"]),
+            _ => venue(id, &["20:30"]),
+        };
+        (1..=20).map(shown).collect()
+    });
+    assert_eq!(told, NONE);
+}
+
+#[test]
+fn an_outage_that_ends_in_part_is_over_all_the_same() {
+    // The first answer after it lacks a page; venue 1's table was really taken and opens again at minute 14.
+    let mut world = World::new();
+    let watched = world.watch(&every_minute(json!({})), Span::mins(18), |m, _| {
+        let shown = |id: i64| match m {
+            2..6 => venue(id, &[]),
+            6..14 if id == 1 => venue(id, &[]),
+            _ => venue(id, &["20:30"]),
+        };
+        let mut page = page(&(1..=20).map(shown).collect::<Vec<_>>());
+        if m == 6 {
+            page["meta"]["total"] = json!(21);
+        }
+        Ok(page)
+    });
+    assert_eq!(world.column("SELECT count(*) FROM polls WHERE outcome = 'partial'"), ["1"]);
+    assert_eq!(watched.drops(), ["14 1@20:30"]);
+}
+
+#[test]
 fn a_failed_or_malformed_poll_changes_nothing_and_leaves_a_sample_without_secrets() {
     let mut world = World::new();
     let watched = world.watch(&every_minute(json!({})), Span::mins(6), |m, _| match m {

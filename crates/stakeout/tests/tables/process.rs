@@ -114,7 +114,9 @@ fn passes_poll_what_is_due_and_a_new_baseline_can_be_wanted() {
     let bucket = keys.iter().find(|key| key.ends_with("_20:30")).expect("a bucket");
     process.says(&format!("targets poll-now {bucket}"));
     let report: Json = serde_json::from_str(&process.says("poll --json")).expect("a report");
-    assert_eq!((&report["failed"], &report["baselines"]), (&json!(0), &json!(1)), "{report}");
+    // On a slow machine another bucket's own time may have come meanwhile.
+    assert_eq!(report["failed"], json!(0), "{report}");
+    assert!(report["baselines"].as_u64() >= Some(1), "{report}");
     let said = process.says(&format!("tables rebaseline {bucket}"));
     assert!(said.contains(&format!("nyc/{bucket} is its new baseline")), "{said}");
     assert!(process.says("tables rebaseline --all").ends_with("4 buckets\n"));

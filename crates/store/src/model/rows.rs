@@ -130,14 +130,14 @@ pub struct StoredRecord {
     pub gone: Option<Time>,
 }
 
-/// A held record, found by its parent and group.
+/// A record that is held, or was until lately, found by its parent and group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sibling {
     /// Who.
     pub fingerprint: Fingerprint,
     /// Its group.
     pub group: Fingerprint,
-    /// How many targets hold it.
+    /// How many targets hold it; none when it is gone.
     pub holders: u32,
 }
 

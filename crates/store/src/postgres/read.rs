@@ -50,14 +50,16 @@ pub(super) async fn siblings(
     client: &impl GenericClient,
     source: &str,
     families: &[(Fingerprint, Fingerprint)],
+    gone_since: Option<Time>,
 ) -> Work<Vec<Sibling>> {
+    let since = gone_since.map_or(i64::MAX, Time::us);
     let bytes = |print: Fingerprint| print.to_bytes().to_vec();
     let (parents, groups): (Vec<Vec<u8>>, Vec<Vec<u8>>) =
         families.iter().map(|(parent, group)| (bytes(*parent), bytes(*group))).unzip();
     let sql = format!(
         "SELECT r.fingerprint, r.group_print, r.holders {OF_SOURCE}
          JOIN unnest($2::bytea[], $3::bytea[]) AS w (parent, grp) ON r.parent = w.parent AND r.group_print = w.grp
-         WHERE s.name = $1 AND r.gone_us IS NULL ORDER BY r.fingerprint"
+         WHERE s.name = $1 AND (r.gone_us IS NULL OR r.gone_us >= $4) ORDER BY r.fingerprint"
     );
     let read = |row: &Row| {
         Ok(Sibling {
@@ -66,7 +68,7 @@ pub(super) async fn siblings(
             holders: rows::small(row, "holders")?,
         })
     };
-    all(client, &sql, &[&source, &parents, &groups], read).await
+    all(client, &sql, &[&source, &parents, &groups, &since], read).await
 }
 
 /// What a target holds.
