@@ -23,8 +23,7 @@ export function mount(root, page) {
 			const from = new Date(clock.now() - WINDOWS[zoom.value] * 60_000).toISOString();
 			const found = await sourcesOf(signal, true);
 			const [polls, ...accounts] = await Promise.all([all(path("/v1/polls", { limit: 500 }), signal, 500), ...found.map((source) => get(path("/v1/adherence", source.name, { from }), signal)), labels(signal)]);
-			const worst = await Promise.all(found.map((source, n) => Promise.all(accounts[n].worst.slice(0, 6).map((one) => get(path("/v1/targets", source.name, one.key), signal).catch(() => null)))));
-			return found.map((source, n) => ({ source, polls, account: accounts[n], worst: worst[n] }));
+			return found.map((source, n) => ({ source, polls, account: accounts[n] }));
 		},
 		show: (found) => {
 			keyed(sources, found, ({ source }) => source.name, ({ source }) => sourcePanel(page, source), (node, data) => node.update(data));
@@ -50,9 +49,9 @@ function sourcePanel(page, source) {
 	const noFailures = h("p.soft", "No poll has failed since the start.");
 	const lines = new Map();
 	const worst = table({
-		caption: "Targets in which something can have gone unseen longest", key: (row) => row.key, href: (row) => targetHref(source.name, row.key),
+		caption: "Targets in which something can have gone unseen longest", key: (row) => row.key, href: (row) => (row.retired ? null : targetHref(source.name, row.key)),
 		columns: [
-			{ head: "Longest unseen", cls: "name", value: (row) => label(source.name, row.key) }, fig("At most", (row) => (row.unseen_ms == null ? "no promise" : span(row.unseen_ms))),
+			{ head: "Longest unseen", cls: "name", value: (row) => `${label(source.name, row.key)}${row.retired ? " (over)" : ""}` }, fig("At most", (row) => (row.unseen_ms == null ? "no promise" : span(row.unseen_ms))),
 			fig("Polls", (row) => num(row.polls)), fig("Late", (row) => num(row.late)), fig("Missed", (row) => num(row.missed)), lineOf(page, lines, "Line", (row) => row.key),
 		],
 	});
@@ -66,12 +65,13 @@ function sourcePanel(page, source) {
 		causes.node.hidden = !failures.length;
 		causes.update(failures.map(([cause, count]) => ({ label: word(cause), count, tone: "bad" })));
 	};
-	node.update = ({ source: { vitals }, account: found, worst: targets, polls }) => {
+	node.update = ({ source: { vitals }, account: found, polls }) => {
 		account.update(found);
 		node.beat(vitals);
-		worst.update(found.worst.slice(0, 6));
+		const longest = found.worst.slice(0, 6);
+		worst.update(longest);
 		const now = clock.now();
-		for (const target of targets.filter(Boolean)) {
+		for (const target of longest) {
 			lines.get(target.key)?.glance(now, target, polls.filter((poll) => poll.source === source.name && poll.target === target.key));
 		}
 	};

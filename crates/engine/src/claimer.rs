@@ -13,6 +13,7 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
+use crate::agreed::Agreed;
 use crate::dispatch::{MAX_HELD, Message};
 use crate::shared::Shared;
 use crate::sharing::Sharing;
@@ -59,10 +60,16 @@ impl LooksMade {
     }
 }
 
-pub(crate) async fn run(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, stop: CancellationToken) {
+pub(crate) async fn run(
+    shared: Arc<Shared>,
+    mut agreed: Agreed,
+    dispatcher: mpsc::Sender<Message>,
+    stop: CancellationToken,
+) {
     let sources = shared.source_names();
     let mut sharing = Sharing::new(Arc::clone(&shared));
     while !stop.is_cancelled() {
+        agreed.refresh(&shared.clock, &*shared.store).await;
         sharing.refresh(&dispatcher).await;
         let mut full = false;
         let now = shared.clock.now();

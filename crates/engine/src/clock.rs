@@ -16,7 +16,7 @@ pub struct Clock(Kind);
 
 #[derive(Clone)]
 enum Kind {
-    /// The wall clock plus an offset that only tests move.
+    /// The wall clock plus what it is off from the clock that all nodes go by; tests step it, too.
     System { offset_us: Arc<AtomicI64> },
     /// Runs `speed` times as fast as real time from a given moment on.
     Scaled { started: Instant, origin: Time, speed: f64 },
@@ -103,6 +103,11 @@ impl Clock {
         if let Kind::System { offset_us } = &self.0 {
             offset_us.fetch_add(by.as_us(), Ordering::Relaxed);
         }
+    }
+
+    /// Whether it can be set by another clock.
+    pub(crate) fn can_follow(&self) -> bool {
+        matches!(self.0, Kind::System { .. })
     }
 
     /// Marks work as outstanding: virtual time stands still until the guard is dropped.

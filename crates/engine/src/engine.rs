@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::{info, warn};
 
+use crate::agreed::Agreed;
 use crate::alerts::Book;
 use crate::clock::Clock;
 use crate::committer::{CommitTimes, Committer};
@@ -155,6 +156,7 @@ impl Engine {
 }
 
 async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineError> {
+    let agreed = Agreed::begin(&config.clock, &*config.store).await?;
     let freed = Arc::new(Notify::new());
     let lanes = lanes(&config, &freed).await?;
     let kinds: Vec<_> = lanes.values().flat_map(|lane| lane.source().kinds().to_vec()).collect();
@@ -207,7 +209,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     let dispatcher = spawn(dispatcher.run(stop.clone(), config.grace));
     let mut others = vec![
         AbortOnDropHandle::new(committing),
-        spawn(claimer::run(Arc::clone(&shared), messages.clone(), stop.clone())),
+        spawn(claimer::run(Arc::clone(&shared), agreed, messages.clone(), stop.clone())),
         spawn(janitor::run(Arc::clone(&shared), config.retention, stop.clone())),
         spawn(pricing::run(Arc::clone(&shared), messages.clone(), stop.clone())),
     ];

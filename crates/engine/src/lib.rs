@@ -9,6 +9,7 @@
 //! lateness is measured, never guessed; what is not committed never happened. Nothing here knows an upstream, SQL or
 //! a person's configuration.
 
+mod agreed;
 mod alerts;
 mod claimer;
 pub mod clock;

@@ -73,7 +73,8 @@ pub(crate) async fn of_target(
     let window = query.window(app.now())?;
     let mut runs = app.store.runs(row.id, window.0, window.1).await?;
     runs.extend(row.state.run);
-    let targets = BTreeMap::from([(key, Watched { runs, live: true })]);
+    let due = row.schedule.due.filter(|_| row.enabled);
+    let targets = BTreeMap::from([(key, Watched { runs, live: true, due })]);
     Ok(Reply(account(&name, targets, window, source.limits().refresh, false)))
 }
 
@@ -113,7 +114,8 @@ async fn watched(
         for row in page {
             let touches = |run: &Run| run.to >= from && run.from <= to;
             let runs = row.state.run.into_iter().filter(touches).collect();
-            targets.insert(row.spec.key, Watched { runs, live: true });
+            let due = row.schedule.due.filter(|_| row.enabled);
+            targets.insert(row.spec.key, Watched { runs, live: true, due });
         }
         incomplete |= !last && targets.len() >= TARGETS_MAX;
         if last || incomplete {

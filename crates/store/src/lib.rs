@@ -206,6 +206,11 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
+    /// The time by which all its processes go; `None` where each may go by its own.
+    async fn clock(&self) -> Result<Option<Time>> {
+        Ok(None)
+    }
+
     /// Takes or keeps a lease; `None` when another node has it. Nobody to agree with: always had.
     async fn lease(&self, request: &LeaseRequest) -> Result<Option<Lease>> {
         Ok(Some(Lease { until: request.now + request.holds, taken_over: false }))

@@ -8,7 +8,7 @@ use stakeout_core::adherence::{LatenessHistogram, Run, unseen_bound};
 use stakeout_core::{Span, Time};
 
 use crate::schema::Instant;
-use crate::targets::{ms, quantile_ms};
+use crate::targets::{Stretch, ms, quantile_ms};
 
 /// Targets listed by name.
 const WORST: usize = 20;
@@ -19,6 +19,8 @@ pub(crate) struct Watched {
     pub(crate) runs: Vec<Run>,
     /// Whether it is still polled.
     pub(crate) live: bool,
+    /// When it is due.
+    pub(crate) due: Option<Time>,
 }
 
 /// Was everything polled when it was due, and how long can anything have gone unseen?
@@ -81,6 +83,13 @@ pub(crate) struct Worst {
     polls: u64,
     late: u64,
     missed: u64,
+    /// Whether it is no longer watched: its race is over, its date has passed.
+    retired: bool,
+    /// When it is due; null when never.
+    #[schemars(with = "Option<Instant>")]
+    due: Option<Time>,
+    /// Its newest stretch of regular polling in the window.
+    run: Option<Stretch>,
 }
 
 /// Counts of some runs.
@@ -192,6 +201,9 @@ fn of_target(key: String, watched: &Watched, (from, to): (Time, Time), refresh: 
         polls: sum.polls,
         late: sum.late,
         missed: sum.missed,
+        retired: !watched.live,
+        due: watched.due,
+        run: watched.runs.iter().max_by_key(|run| run.to).map(Stretch::from),
     })
 }
 
@@ -232,11 +244,14 @@ mod tests {
 
     #[test]
     fn the_longest_of_all_targets_counts() {
-        let steady =
-            Watched { runs: vec![run("T-5m", &[0, 20, 40, 60, 80, 99], Sight::Complete)], live: true };
-        let retired = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Complete)], live: false };
-        let blind = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Incomplete)], live: true };
-        let idle = Watched { runs: vec![], live: true };
+        let steady = Watched {
+            runs: vec![run("T-5m", &[0, 20, 40, 60, 80, 99], Sight::Complete)],
+            live: true,
+            due: None,
+        };
+        let retired = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Complete)], live: false, due: None };
+        let blind = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Incomplete)], live: true, due: None };
+        let idle = Watched { runs: vec![], live: true, due: None };
         check(&[("a", steady.clone())], Some(36.0), "longer than 36 s; the longest is a");
         check(&[("a", steady.clone()), ("b", retired)], Some(46.0), "the longest is b");
         check(&[("a", steady.clone()), ("c", idle.clone())], Some(36.0), "nothing that nz served");

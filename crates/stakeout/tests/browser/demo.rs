@@ -6,11 +6,15 @@ use std::process::{Child, Command, Stdio};
 
 use tempfile::TempDir;
 
+use crate::faketime::faketime;
+
 /// A running demo; it ends with this.
 pub(crate) struct Demo {
     child: Option<Child>,
     port: u16,
     arguments: Vec<String>,
+    /// Its environment besides ours.
+    variables: Vec<(&'static str, String)>,
     /// Its database outlives a stop.
     _data: TempDir,
 }
@@ -18,9 +22,21 @@ pub(crate) struct Demo {
 impl Demo {
     /// A demo on a free port, ready to answer.
     pub(crate) fn start(speed: u32) -> Demo {
+        Demo::as_seen_by(speed, vec![])
+    }
+
+    /// The same at another time of day: a little `before` the next midnight in a zone. `None` where that cannot be had.
+    pub(crate) fn start_before_midnight(speed: u32, before: jiff::Span, zone: &str) -> Option<Demo> {
+        let now = jiff::Zoned::now().in_tz(zone).expect("a zone");
+        let then = now.tomorrow().and_then(|day| day.start_of_day()).expect("a midnight") - before;
+        let ahead = then.timestamp().as_second() - now.timestamp().as_second();
+        Some(Demo::as_seen_by(speed, faketime(&format!("{ahead:+}s"))?.to_vec()))
+    }
+
+    fn as_seen_by(speed: u32, variables: Vec<(&'static str, String)>) -> Demo {
         let data = tempfile::tempdir().expect("a directory");
         let arguments = ["demo", "--speed", &speed.to_string(), "--data", &data.path().display().to_string()];
-        Demo::with(arguments.map(str::to_owned).to_vec(), data)
+        Demo::with(arguments.map(str::to_owned).to_vec(), variables, data)
     }
 
     /// The service with a configuration of its own, on a free port.
@@ -30,13 +46,13 @@ impl Demo {
         let url = format!("[store]\nurl = \"sqlite:{}\"\n", data.path().join("stakeout.db").display());
         std::fs::write(&file, url + config).expect("a configuration");
         let arguments = ["run", "--config", &file.display().to_string()];
-        Demo::with(arguments.map(str::to_owned).to_vec(), data)
+        Demo::with(arguments.map(str::to_owned).to_vec(), vec![], data)
     }
 
-    fn with(arguments: Vec<String>, data: TempDir) -> Demo {
+    fn with(arguments: Vec<String>, variables: Vec<(&'static str, String)>, data: TempDir) -> Demo {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
-        let mut demo = Demo { child: None, port, arguments, _data: data };
+        let mut demo = Demo { child: None, port, arguments, variables, _data: data };
         demo.go_on();
         demo
     }
@@ -58,6 +74,7 @@ impl Demo {
         let mut child = Command::new(env!("CARGO_BIN_EXE_stakeout"))
             .args(&self.arguments)
             .args(["--listen", &format!("127.0.0.1:{}", self.port)])
+            .envs(self.variables.iter().cloned())
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
             .spawn()

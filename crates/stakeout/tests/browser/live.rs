@@ -3,6 +3,7 @@
 use serde_json::json;
 
 use crate::Stage;
+use crate::demo::Demo;
 
 /// Counts the questions that the page asks from now on, by the beginning of their address.
 const COUNT_QUESTIONS: &str = "(() => {
@@ -83,5 +84,22 @@ async fn the_board_moves_without_a_question() {
     assert_eq!(asked, json!([]), "nobody asked how it is");
     let lists = browser.value("window.asked.filter((url) => url.startsWith('/v1/targets')).length").await;
     assert!(lists.as_u64() < Some(5), "the list is read again only when it changed: {lists} times");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_is_over_at_midnight_is_asked_for_no_more() {
+    let demo = || Demo::start_before_midnight(30, jiff::Span::new().minutes(4), "America/New_York");
+    let Some(stage) = Stage::of(demo).await else { return };
+    let browser = &stage.browser;
+    stage.open("/health").await;
+    let look = "fetch('/v1/adherence/nyc').then((answer) => answer.json()).then(({ worst }) => (window.worst = worst))";
+    browser.value(&format!("(setInterval(() => {look}, 300), true)")).await;
+    browser.until("the market is watched", "window.worst.length > 5").await;
+    browser.until("a date has passed", "window.worst.some((one) => one.retired)").await;
+    // The page looks at the account at least twice more.
+    browser.value(COUNT_QUESTIONS).await;
+    let looks = "window.asked.filter((url) => url.startsWith('/v1/adherence/nyc?')).length";
+    browser.until("the page asks again", &format!("{looks} > 1")).await;
     stage.close().await;
 }

@@ -5,6 +5,8 @@
 
 mod demo;
 mod driver;
+#[path = "../support/faketime.rs"]
+mod faketime;
 mod live;
 mod measure;
 mod pages;
@@ -29,11 +31,11 @@ struct Stage {
 impl Stage {
     /// Everything that is needed, or `None` when there is no browser.
     async fn new(speed: u32) -> Option<Stage> {
-        Stage::of(|| Demo::start(speed)).await
+        Stage::of(|| Some(Demo::start(speed))).await
     }
 
     /// The same with something else to look at.
-    async fn of(demo: impl FnOnce() -> Demo) -> Option<Stage> {
+    async fn of(demo: impl FnOnce() -> Option<Demo>) -> Option<Stage> {
         let alone = STAGE.lock().await;
         let Some(found) = driver::find() else {
             let words = "skipped: chromium and chromedriver are needed (Debian: chromium chromium-driver)";
@@ -45,7 +47,7 @@ impl Stage {
                 .expect("written");
             return None;
         };
-        let demo = demo();
+        let demo = demo()?;
         let browser = Browser::start(&found).await;
         Some(Stage { browser, demo, _alone: alone })
     }

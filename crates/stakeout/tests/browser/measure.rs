@@ -51,7 +51,7 @@ async fn measure() {
         upstream.addr(),
         ids.join(", ")
     );
-    let Some(stage) = Stage::of(|| Demo::of(&config)).await else { panic!("no browser, no numbers") };
+    let Some(stage) = Stage::of(|| Some(Demo::of(&config))).await else { panic!("no browser, no numbers") };
     let browser = &stage.browser;
     let mut paints = Vec::new();
     for _ in 0..LOADS {

@@ -5,6 +5,8 @@
 #![cfg(unix)]
 
 mod commands;
+#[path = "../support/faketime.rs"]
+mod faketime;
 mod faults;
 mod life;
 mod limits;

@@ -66,6 +66,11 @@ impl PgStore {
     }
 }
 
+pub(super) async fn clock(client: &Client) -> Work<Time> {
+    let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
+    Ok(Time(one(client, sql, &[]).await?.try_get(0)?))
+}
+
 pub(super) async fn leave(client: &Client, node: &str) -> Work<()> {
     one(client, "SELECT stakeout_leave($1)", &[&node]).await?;
     Ok(())

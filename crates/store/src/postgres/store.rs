@@ -262,6 +262,13 @@ impl Store for PgStore {
         true
     }
 
+    async fn clock(&self) -> Result<Option<Time>> {
+        if !self.offset.is_database() {
+            return Ok(None);
+        }
+        self.on("read the database's clock", async |client| sharing::clock(client).await.map(Some)).await
+    }
+
     async fn lease(&self, request: &LeaseRequest) -> Result<Option<Lease>> {
         self.on("take a lease", async |client| self.take_lease(client, request).await).await
     }
