@@ -3,13 +3,15 @@
 //! **Invariants:** records are removed only where the observation proves their absence, or their own time has passed; a mass removal counts only
 //! when a second answer agrees, whether there are events or not; a change of meaning is a new baseline and never an
 //! event. What went with a confirmed mass removal may come back untold ([`Memory::cleared`]), until two whole answers
-//! have done without it.
+//! have done without it; after a while only together ([`Memory::awaits_singly`]).
+
+mod memory;
 
 use std::collections::BTreeSet;
 
-use serde::{Deserialize, Serialize};
-
 use crate::{Coverage, Entry, Fingerprint, Observation, Snapshot, Span, TargetSpec, Time};
+
+pub use memory::{Doubt, Memory, Return, SINGLY_AFTER};
 
 /// When an answer is too bad to be true.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +20,8 @@ pub struct DoubtPolicy {
     pub share: f64,
     /// …and at least so many records.
     pub at_least: usize,
+    /// Doubt an answer with nothing at all where there was something, however little.
+    pub emptiness: bool,
     /// Whether an empty first answer needs a second one to become the baseline.
     pub confirm_empty_baseline: bool,
     /// Records without a group only accompany the others (a venue its slots): they are not counted, an answer with
@@ -27,78 +31,14 @@ pub struct DoubtPolicy {
 
 impl Default for DoubtPolicy {
     fn default() -> DoubtPolicy {
-        DoubtPolicy { share: 0.5, at_least: 5, confirm_empty_baseline: false, companions: false }
+        DoubtPolicy {
+            share: 0.5,
+            at_least: 5,
+            emptiness: false,
+            confirm_empty_baseline: false,
+            companions: false,
+        }
     }
-}
-
-/// What the comparison remembers of a target, besides the snapshot.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(default)]
-pub struct Memory {
-    /// Counts the snapshots of this target's life; part of every event id, never restarts.
-    pub version: u64,
-    /// What the baseline meant; `None` until there is one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub meaning: Option<u64>,
-    /// The next complete answer is a new baseline.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub rebaseline: bool,
-    /// An answer that waits for a second one.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub doubt: Option<Doubt>,
-    /// When a confirmed mass removal was answered: a record that went then may return without being told.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub cleared: Option<Time>,
-    /// How many records went with that removal.
-    #[serde(skip_serializing_if = "is_none_of_them")]
-    pub went: u32,
-    /// How far the mass is back.
-    #[serde(skip_serializing_if = "Return::is_awaited")]
-    pub back: Return,
-    /// Whole answers believed since the baseline, itself included, where records accompany others; counted to two.
-    #[serde(skip_serializing_if = "is_zero")]
-    pub answers: u8,
-    /// Companions that the last whole answer no longer had, in order: they have been absent only once.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub left: Vec<Fingerprint>,
-}
-
-fn is_zero(n: &u8) -> bool {
-    *n == 0
-}
-
-fn is_none_of_them(n: &u32) -> bool {
-    *n == 0
-}
-
-/// How far what went with a mass removal is back. What two whole answers after its return do not have was really taken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Return {
-    /// Not yet.
-    #[default]
-    Awaited,
-    /// An answer that was not whole had much of it.
-    InPart,
-    /// One whole answer has come since, or brought it.
-    Once,
-    /// Two have.
-    Twice,
-}
-
-impl Return {
-    fn is_awaited(&self) -> bool {
-        *self == Return::Awaited
-    }
-}
-
-/// A doubted answer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Doubt {
-    /// When it was asked for.
-    pub at: Time,
-    /// What it still had of the snapshot; a total outage keeps nothing, so this is short when it matters.
-    pub kept: Vec<Fingerprint>,
 }
 
 /// What to compare with, and by which rules.
@@ -205,7 +145,7 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
         Trust::Confirmed => {
             let counted = merged.removed.iter().filter(|entry| is_counted(basis, observation, entry));
             memory.went = counted.count() as u32;
-            (memory.cleared, memory.back) = (Some(basis.ended), Return::Awaited);
+            (memory.cleared, memory.back, memory.since) = (Some(basis.ended), Return::Awaited, 0);
         }
         Trust::Doubted(why) => {
             memory.doubt = Some(why);
@@ -223,6 +163,9 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
         memory.doubt = None;
     }
     if memory.cleared.is_some() {
+        if complete && basis.memory.cleared == memory.cleared {
+            memory.since = memory.since.saturating_add(1).min(SINGLY_AFTER);
+        }
         let returns = || is_mass_return(basis, observation, &merged.added);
         memory.back = match (memory.back, complete) {
             (Return::Awaited, false) if returns() => Return::InPart,
@@ -232,11 +175,12 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
             (before, _) => before,
         };
         if basis.memory.back == Return::Twice && complete && basis.memory.cleared == memory.cleared {
-            (memory.cleared, memory.went, memory.back) = (None, 0, Return::Awaited);
+            (memory.cleared, memory.went, memory.back, memory.since) = (None, 0, Return::Awaited, 0);
         }
     }
     if complete {
         (memory.meaning, memory.rebaseline) = (Some(basis.meaning), false);
+        memory.unsure = unproven_and_empty(&observation.coverage, &merged.kept);
         if basis.policy.companions {
             memory.answers = if same_meaning { memory.answers.saturating_add(1).min(2) } else { 1 };
             memory.left = companions_that_left(&merged.removed);
@@ -304,6 +248,13 @@ fn is_mass_return(basis: &Basis<'_>, observation: &Observation, added: &[Item]) 
     added.iter().filter(counts).count() >= basis.policy.at_least.min(half).max(1)
 }
 
+/// The groups that a whole answer leaves open and of which nothing is held: seen with nothing they were not.
+fn unproven_and_empty(coverage: &Coverage, kept: &[Entry]) -> Vec<Fingerprint> {
+    let Coverage::CompleteBut(scope) = coverage else { return Vec::new() };
+    let held: BTreeSet<Fingerprint> = kept.iter().map(|entry| entry.group).collect();
+    scope.0.difference(&held).copied().collect()
+}
+
 fn companions_that_left(removed: &[Entry]) -> Vec<Fingerprint> {
     let alone = removed.iter().filter(|entry| entry.group == Fingerprint::default());
     alone.map(|entry| entry.fingerprint).collect()
@@ -355,7 +306,9 @@ fn doubt(basis: &Basis<'_>, observation: &Observation, removed: &[Entry]) -> Tru
             && !observation.reset_groups.contains(&e.group)
     };
     let held = basis.snapshot.entries().iter().filter(counts).count();
-    let mass = |n: usize| n >= basis.policy.at_least && n as f64 > held as f64 * basis.policy.share;
+    let emptied = |n: usize| basis.policy.emptiness && n > 0 && n == held;
+    let mass =
+        |n: usize| emptied(n) || (n >= basis.policy.at_least && n as f64 > held as f64 * basis.policy.share);
     if !mass(removed.iter().filter(counts).count()) {
         return Trust::Plain;
     }

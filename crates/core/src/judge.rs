@@ -92,7 +92,7 @@ pub enum Gate {
     /// The target held no record of the same group before.
     GroupWasEmpty,
     /// The same, with proof: the record's parent was there without any, or it was absent from the last two whole
-    /// answers. Nor did another target hold one.
+    /// answers; and the last one left nothing open about the group. Nor did another target hold one.
     GroupWasZero,
 }
 
@@ -247,7 +247,9 @@ impl Rule {
                 Gate::Open => true,
                 Gate::GroupWasEmpty => !groups_before.contains(&record.group),
                 Gate::GroupWasZero => {
-                    !groups_before.contains(&record.group) && judgement.parent_was_seen_or_long_absent(record)
+                    !groups_before.contains(&record.group)
+                        && judgement.memory.unsure.binary_search(&record.group).is_err()
+                        && judgement.parent_was_seen_or_long_absent(record)
                 }
             },
             (Trigger::Changed { fields }, Change::Changed { fields: moved, .. }) => {

@@ -35,17 +35,26 @@ pub struct Field {
     pub tracked: bool,
     /// Whether it follows from other records (an order, a rank): no answer says it, so polls leave it as it is.
     pub derived: bool,
+    /// Whether it is a list that several answers make up together: one that does not show its group whole adds to what
+    /// is known, and takes nothing away.
+    pub gathered: bool,
 }
 
 impl Field {
     /// A tracked field.
     pub fn new(name: &str, ty: FieldType) -> Field {
-        Field { name: name.to_owned(), ty, tracked: true, derived: false }
+        Field { name: name.to_owned(), ty, tracked: true, derived: false, gathered: false }
     }
 
     /// The same field, stored but not compared.
     pub fn untracked(mut self) -> Field {
         self.tracked = false;
+        self
+    }
+
+    /// The same field, a list that answers make up together.
+    pub fn gathered(mut self) -> Field {
+        self.gathered = true;
         self
     }
 
@@ -223,6 +232,21 @@ impl Record {
         record
     }
 
+    /// This record with what `old` has besides in the lists that answers make up together: for an answer that does not
+    /// show this record's group whole.
+    pub fn gathered_with(&self, old: &serde_json::Map<String, serde_json::Value>) -> Cow<'_, Record> {
+        let mut record = Cow::Borrowed(self);
+        let named = self.kind.fields.iter().zip(&self.values).enumerate();
+        for (i, (field, value)) in named.filter(|(_, (field, _))| field.gathered) {
+            let Some(known) = old.get(&field.name).map(Value::from_json) else { continue };
+            let all = known.gathered_with(value);
+            if all != *value {
+                record.to_mut().values[i] = all;
+            }
+        }
+        record
+    }
+
     /// The hash of the tracked fields, of where the record belongs, and of the upstream's own history points.
     pub fn content(&self) -> ContentHash {
         let mut hasher = ContentHasher::new();
@@ -307,6 +331,28 @@ mod tests {
         assert_eq!(merged.body_text(), body.to_string(), "written as it is");
         let plain = Record::new(&kind(), &["a"], vec![Value::Null, "y".into(), Value::Null]);
         assert_eq!(plain.merged_with(Some(&known)).get("price"), Some(&Value::Null));
+    }
+
+    #[test]
+    fn a_gathered_list_loses_nothing_to_an_answer_that_shows_a_part() {
+        let mut seats = (*kind()).clone();
+        seats.fields[0] = Field::new("sizes", FieldType::Json).gathered();
+        seats.fields[1] = Field::new("rooms", FieldType::Json).gathered();
+        let seats = Arc::new(seats);
+        let list = |text: &str| Value::from_json(&serde_json::from_str(text).expect("json"));
+        let record = |sizes: &str, rooms: &str| {
+            Record::new(&seats, &["a"], vec![list(sizes), list(rooms), Value::Null])
+        };
+        let known = record("[2, 4]", r#"[{"room": "bar", "sizes": [2]}, {"room": "hall", "sizes": [2, 4]}]"#);
+        let part = record("[2]", r#"[{"room": "hall", "sizes": [2]}, {"room": "yard", "sizes": [2]}]"#);
+        let all = part.gathered_with(&known.body());
+        assert_eq!(all.get("sizes"), Some(&list("[2, 4]")));
+        let rooms = r#"[{"room": "bar", "sizes": [2]}, {"room": "hall", "sizes": [2, 4]}, {"room": "yard", "sizes": [2]}]"#;
+        assert_eq!(all.get("rooms"), Some(&list(rooms)));
+        let more = record("[1, 6]", "[]");
+        assert_eq!(more.gathered_with(&known.body()).get("sizes"), Some(&list("[1, 2, 4, 6]")), "in order");
+        assert!(matches!(known.gathered_with(&part.body()), Cow::Owned(_)));
+        assert!(matches!(known.gathered_with(&known.body()), Cow::Borrowed(_)), "nothing to add");
     }
 
     #[test]

@@ -89,6 +89,47 @@ impl Value {
         }
     }
 
+    /// This list with everything that `newer` has besides; where either is no list, the newer one. Entries with names
+    /// are the same when all but their own lists are equal, and those are put together, too.
+    pub(crate) fn gathered_with(&self, newer: &Value) -> Value {
+        let (Value::List(known), Value::List(newer)) = (self, newer) else { return newer.clone() };
+        let mut all = known.clone();
+        for item in newer {
+            match all.iter_mut().find(|known| known.is_entry_of(item)) {
+                Some(known) => *known = known.entry_with(item),
+                None => all.push(item.clone()),
+            }
+        }
+        let whole_number = |value: &Value| match value {
+            Value::Int(n) => Some(*n),
+            _ => None,
+        };
+        // Numbers have an order of their own, whoever was first.
+        if all.iter().all(|value| whole_number(value).is_some()) {
+            all.sort_by_key(whole_number);
+        }
+        Value::List(all)
+    }
+
+    fn is_entry_of(&self, other: &Value) -> bool {
+        let (Value::Map(one), Value::Map(other)) = (self, other) else { return self == other };
+        let plain = |map: &BTreeMap<String, Value>| {
+            let named = map.iter().filter(|(_, value)| !matches!(value, Value::List(_)));
+            named.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
+        };
+        plain(one) == plain(other)
+    }
+
+    fn entry_with(&self, newer: &Value) -> Value {
+        let (Value::Map(known), Value::Map(newer)) = (self, newer) else { return newer.clone() };
+        let mut all = known.clone();
+        for (name, value) in newer {
+            let value = known.get(name).map_or_else(|| value.clone(), |known| known.gathered_with(value));
+            all.insert(name.clone(), value);
+        }
+        Value::Map(all)
+    }
+
     /// The number this value is, if it is one.
     pub fn as_f64(&self) -> Option<f64> {
         match self {

@@ -13,7 +13,7 @@ mod recall;
 mod standing;
 
 use stakeout_core::adherence::Timing;
-use stakeout_core::compare::Return;
+use stakeout_core::compare::{Return, SINGLY_AFTER};
 use stakeout_core::{PollContext, Source, Span, Time};
 use stakeout_store::{Claim, PollOutcome};
 use std::sync::Arc;
@@ -98,6 +98,8 @@ impl Job<'_> {
         let counted = !self.source.doubt().companions || (memory.answers >= 2 && memory.left.is_empty());
         // So are the answers after an outage.
         let counted = counted && memory.back == Return::Awaited;
+        // And those without what went.
+        let counted = counted && (memory.cleared.is_none() || memory.since >= SINGLY_AFTER);
         memory.meaning == Some(self.meaning) && !memory.rebaseline && memory.doubt.is_none() && counted
     }
 

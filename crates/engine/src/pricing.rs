@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use stakeout_core::budget::{self, Item};
 use stakeout_core::{Plan, Span};
-use stakeout_store::{LeaseRequest, StoreError, TargetFilter};
+use stakeout_store::{LeaseRequest, StoreError, TargetFilter, TargetId};
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
@@ -61,11 +61,7 @@ fn has_budget(lane: &Lane) -> bool {
 
 /// Computes the price of a source, or reads it where another node has that task; answers the targets that were
 /// re-planned because of it. Whoever computes it plans the targets of all nodes.
-async fn price(
-    shared: &Shared,
-    name: &str,
-    every: &mut Span,
-) -> Result<Vec<stakeout_store::TargetId>, StoreError> {
+async fn price(shared: &Shared, name: &str, every: &mut Span) -> Result<Vec<TargetId>, StoreError> {
     let request = LeaseRequest {
         name: format!("price {name}"),
         node: shared.node.clone(),
@@ -73,7 +69,11 @@ async fn price(
         holds: EVERY.times(2),
     };
     if shared.store.lease(&request).await?.is_some() {
-        return reprice(shared, name).await;
+        let repriced = reprice(shared, name).await?;
+        if repriced.is_none() {
+            *every = READ_EVERY;
+        }
+        return Ok(repriced.unwrap_or_default());
     }
     *every = READ_EVERY;
     if let (Some(lane), Some(price)) = (shared.lanes.get(name), shared.store.price(name).await?) {
@@ -82,15 +82,19 @@ async fn price(
     Ok(Vec::new())
 }
 
-/// Computes the price of a source; answers the targets that were re-planned because of it.
-async fn reprice(shared: &Shared, name: &str) -> Result<Vec<stakeout_store::TargetId>, StoreError> {
-    let Some(lane) = shared.lanes.get(name) else { return Ok(Vec::new()) };
-    let Some(requests_per_second) = lane.source().budget() else { return Ok(Vec::new()) };
+/// Computes the price of a source; answers the targets that were re-planned because of it. Where there is nothing to
+/// divide the budget among, there is no price: a price of nothing would send whoever comes first off at once.
+async fn reprice(shared: &Shared, name: &str) -> Result<Option<Vec<TargetId>>, StoreError> {
+    let Some(lane) = shared.lanes.get(name) else { return Ok(Some(Vec::new())) };
+    let Some(requests_per_second) = lane.source().budget() else { return Ok(Some(Vec::new())) };
     let items = items(shared, name, lane).await?;
+    if items.is_empty() {
+        return Ok(None);
+    }
     let price = budget::price(&items, requests_per_second);
     debug!(source = name, targets = items.len(), price, "price");
     shared.store.set_price(name, price, shared.clock.now()).await?;
-    if lane.set_price(price) { replan::source(shared, name, None).await } else { Ok(Vec::new()) }
+    Ok(Some(if lane.set_price(price) { replan::source(shared, name, None).await? } else { Vec::new() }))
 }
 
 async fn items(shared: &Shared, name: &str, lane: &Lane) -> Result<Vec<Item>, StoreError> {

@@ -329,6 +329,12 @@ fn of_tables() -> Vec<Route> {
             "The searches, and how they are doing",
         )
         .answers::<Vec<tables::Bucket>>("By id"),
+        about(
+            Route::post("/v1/tables/{source}/rebaseline", tables::rebaseline).scope(Scope::Operate),
+            "Takes the next complete answer of every bucket as it is, without events",
+        )
+        .answers::<tables::Rebaselined>("How many buckets")
+        .or(&[Sort::Unavailable]),
         about(Route::get("/v1/tables/{source}/venues", tables::venues), "Lists venues")
             .answers::<Vec<records::Record>>("At most a thousand"),
         venue(

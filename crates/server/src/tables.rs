@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json};
 use stakeout_core::{Event, Fingerprint, Span, Time};
 use stakeout_sources::tables::feed::{self, BucketHealth, Filter, Holding, JUST_OPENED, SlotNow};
 use stakeout_sources::tables::{DROP, FAMILY};
-use stakeout_store::{EventFilter, RecordFilter, StoredRecord, TargetFilter};
+use stakeout_store::{EventFilter, RecordFilter, StoredRecord, TargetFilter, TargetId, TargetRow};
 
 use crate::app::App;
 use crate::ask::{Asked, PAGE_MAX, Path};
@@ -23,8 +23,8 @@ use crate::schema::{Instant, Print};
 /// Drops and buckets that are looked at for one answer, the newest.
 const DROPS_MAX: u32 = 5_000;
 const BUCKETS_MAX: u32 = 5_000;
-/// Open slots that are looked at for one answer.
-const SLOTS_MAX: usize = 20_000;
+/// The longest time that a table counts as just opened.
+const MINUTES_MAX: u32 = 100_000;
 /// The role of the targets that search.
 const BUCKET: &str = "bucket";
 
@@ -47,26 +47,48 @@ pub(crate) struct TableQuery {
     /// None of these venues: ids, separated by commas.
     exclude: Option<String>,
     /// For `just-opened`: opened within so many minutes; 30 unless given.
-    #[schemars(range(min = 1, max = 100_000))]
+    #[schemars(range(min = 1, max = MINUTES_MAX))]
     minutes: Option<u32>,
 }
 
 impl TableQuery {
-    fn filter(&self) -> Filter {
+    fn filter(&self) -> Result<Filter, Problem> {
         let ids = |text: &Option<String>| -> BTreeSet<String> {
             let words = text.iter().flat_map(|text| text.split(','));
             words.map(str::trim).filter(|word| !word.is_empty()).map(str::to_owned).collect()
         };
-        Filter {
-            date: self.date.clone(),
+        Ok(Filter {
+            date: parsed("date", &self.date, "a date such as 2026-02-28", feed::date)?,
             party_size: self.party_size,
-            from: self.from.clone(),
-            to: self.to.clone(),
+            from: parsed("from", &self.from, "a time such as 18:30", feed::time_of_day)?,
+            to: parsed("to", &self.to, "a time such as 21:00", feed::time_of_day)?,
             neighborhood: self.neighborhood.clone(),
             follow: ids(&self.follow),
             exclude: ids(&self.exclude),
+        })
+    }
+
+    fn within(&self) -> Result<Span, Problem> {
+        match self.minutes {
+            Some(minutes @ 1..=MINUTES_MAX) => Ok(Span::mins(i64::from(minutes))),
+            Some(found) => {
+                Err(Problem::bad_input(format!("minutes: expected 1 to {MINUTES_MAX}, found {found}")))
+            }
+            None => Ok(JUST_OPENED),
         }
     }
+}
+
+/// A part of the query that has a form of its own.
+fn parsed<T>(
+    name: &str,
+    given: &Option<String>,
+    expected: &str,
+    parse: fn(&str) -> Option<T>,
+) -> Result<Option<T>, Problem> {
+    let Some(text) = given else { return Ok(None) };
+    let refused = || Problem::bad_input(format!("{name}: expected {expected}, found {text:?}"));
+    parse(text).map(Some).ok_or_else(refused)
 }
 
 /// The open tables of a date.
@@ -124,10 +146,10 @@ pub(crate) struct Bucket {
     staleness_ms: Option<i64>,
     /// Not scanned for so long that it says nothing about now.
     stale: bool,
-    /// Tables that are open by its last scan, whether they were told of or not; null when there are too many to count.
-    open_slots: Option<u64>,
+    /// Tables that are open by its last scan, whether they were told of or not, also those that another bucket shows.
+    open_slots: u64,
     /// The venues that have them.
-    venues_open: Option<u64>,
+    venues_open: u64,
     /// Tables that opened within a day, of the newest 5,000 of the source.
     drops_24h: u64,
     /// Of all that were told of: still open.
@@ -162,6 +184,8 @@ struct Stored {
     drops: Vec<Event>,
     slots: Vec<(StoredRecord, Map<String, Json>)>,
     buckets: BTreeMap<String, BucketHealth>,
+    /// The buckets' rows.
+    rows: BTreeMap<String, TargetId>,
 }
 
 impl Stored {
@@ -181,7 +205,8 @@ impl Stored {
             let body = record.body.as_object().cloned().unwrap_or_default();
             (record, body)
         });
-        Ok(Stored { drops, slots: slots.collect(), buckets: buckets_of(app, source).await? })
+        let (buckets, rows) = buckets_of(app, source).await?;
+        Ok(Stored { drops, slots: slots.collect(), buckets, rows })
     }
 
     fn with<T>(&self, show: impl FnOnce(&Holding<'_>) -> T) -> T {
@@ -194,7 +219,10 @@ impl Stored {
     }
 }
 
-async fn buckets_of(app: &App, source: &str) -> Result<BTreeMap<String, BucketHealth>, Problem> {
+async fn buckets_of(
+    app: &App,
+    source: &str,
+) -> Result<(BTreeMap<String, BucketHealth>, BTreeMap<String, TargetId>), Problem> {
     let filter = TargetFilter {
         source: Some(source.to_owned()),
         role: Some(BUCKET.to_owned()),
@@ -203,12 +231,13 @@ async fn buckets_of(app: &App, source: &str) -> Result<BTreeMap<String, BucketHe
     };
     let now = app.now();
     let rows = app.store.targets(&filter).await?;
-    // A failed poll is no scan: the last good one is the start of the last complete look.
-    let health = |row: stakeout_store::TargetRow| {
-        let seen = row.state.run.as_ref().and_then(|run| run.last_start).or(row.last_polled);
-        (row.spec.key.clone(), BucketHealth::at(now, &row.spec.key, seen, row.poll_no))
+    // A failed poll is no scan: the last one is the last complete look.
+    let health = |row: &TargetRow| {
+        let scanned = row.state.last_look();
+        (row.spec.key.clone(), BucketHealth::at(now, &row.spec.key, scanned, row.poll_no))
     };
-    Ok(rows.into_iter().map(health).collect())
+    let ids = rows.iter().map(|row| (row.spec.key.clone(), row.id)).collect();
+    Ok((rows.iter().map(health).collect(), ids))
 }
 
 /// Tables that opened a moment ago and still are open.
@@ -217,13 +246,9 @@ pub(crate) async fn just_opened(
     Path(source): Path<String>,
     Asked(query): Asked<TableQuery>,
 ) -> Result<Reply<Vec<Day>>, Problem> {
-    let within = match query.minutes {
-        Some(0) => return Err(Problem::bad_input("minutes: expected at least 1, found 0")),
-        Some(minutes) => Span::mins(i64::from(minutes)),
-        None => JUST_OPENED,
-    };
+    let (within, filter) = (query.within()?, query.filter()?);
     let stored = Stored::read(&app, &source).await?;
-    let days = stored.with(|holding| feed::just_opened(holding, app.now(), within, &query.filter()));
+    let days = stored.with(|holding| feed::just_opened(holding, app.now(), within, &filter));
     Ok(Reply(days.into_iter().map(Day::from).collect()))
 }
 
@@ -233,16 +258,17 @@ pub(crate) async fn still_open(
     Path(source): Path<String>,
     Asked(query): Asked<TableQuery>,
 ) -> Result<Reply<Vec<Day>>, Problem> {
+    let filter = query.filter()?;
     let stored = Stored::read(&app, &source).await?;
-    let days = stored.with(|holding| feed::still_open(holding, &query.filter()));
+    let days = stored.with(|holding| feed::still_open(holding, &filter));
     Ok(Reply(days.into_iter().map(Day::from).collect()))
 }
 
 /// What is open in a bucket, and what opened.
 #[derive(Default)]
-struct Count<'a> {
+struct Count {
     open: u64,
-    venues: BTreeSet<&'a str>,
+    venues: u64,
     drops: u64,
     drops_open: u64,
 }
@@ -253,18 +279,14 @@ pub(crate) async fn buckets(
     Path(source): Path<String>,
 ) -> Result<Reply<Vec<Bucket>>, Problem> {
     let stored = Stored::read(&app, &source).await?;
-    let open = open_slots(&app, &source).await?;
-    let mut counts: BTreeMap<&str, Count<'_>> = BTreeMap::new();
-    let text = |body: &'_ Json, field: &str| body[field].as_str().unwrap_or_default().to_owned();
-    let held: Vec<(String, String)> = open
-        .iter()
-        .flatten()
-        .map(|record| (text(&record.body, "bucket_id"), text(&record.body, "venue_id")))
-        .collect();
-    for (bucket, venue) in &held {
+    let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
+    for (bucket, row) in &stored.rows {
+        // What a bucket holds is what its last scan showed, whichever of two had news of it last.
+        let held = app.store.snapshot(*row).await?;
+        let slots = held.entries().iter().filter(|entry| entry.group != Fingerprint::default());
+        let venues: BTreeSet<Fingerprint> = slots.clone().map(|entry| entry.group).collect();
         let count = counts.entry(bucket).or_default();
-        count.open += 1;
-        count.venues.insert(venue);
+        (count.open, count.venues) = (slots.count() as u64, venues.len() as u64);
     }
     let day = app.now() - Span::hours(24);
     for drop in stored.drops.iter().filter(|drop| feed::opened_at(drop) >= day) {
@@ -281,15 +303,15 @@ pub(crate) async fn buckets(
     }
     let bucket = |health: &BucketHealth| {
         let count = counts.get(health.bucket_id.as_str());
-        let counted = |n: fn(&Count<'_>) -> u64| count.map_or(0, n);
+        let counted = |n: fn(&Count) -> u64| count.map_or(0, n);
         Bucket {
             bucket_id: health.bucket_id.clone(),
             last_scan: health.last_scan,
             polls: health.polls,
             staleness_ms: health.staleness_ms,
             stale: health.stale,
-            open_slots: open.as_ref().map(|_| counted(|count| count.open)),
-            venues_open: open.as_ref().map(|_| counted(|count| count.venues.len() as u64)),
+            open_slots: counted(|count| count.open),
+            venues_open: counted(|count| count.venues),
             drops_24h: counted(|count| count.drops),
             drops_open: counted(|count| count.drops_open),
         }
@@ -297,27 +319,24 @@ pub(crate) async fn buckets(
     Ok(Reply(stored.buckets.values().map(bucket).collect()))
 }
 
-/// All open slots of a source; `None` when there are more than can be looked at for one answer.
-async fn open_slots(app: &App, source: &str) -> Result<Option<Vec<StoredRecord>>, Problem> {
-    let mut filter = RecordFilter {
-        source: source.to_owned(),
-        kind: Some(format!("{FAMILY}_slots")),
-        limit: PAGE_MAX,
-        ..RecordFilter::default()
-    };
-    let mut found = Vec::new();
-    loop {
-        let page = app.store.list_records(&filter).await?;
-        filter.after = page.last().map(|listed| listed.row);
-        let last = page.len() < PAGE_MAX as usize;
-        found.extend(page.into_iter().map(|listed| listed.record));
-        if last {
-            return Ok(Some(found));
-        }
-        if found.len() >= SLOTS_MAX {
-            return Ok(None);
-        }
+/// What a wish for new baselines came to.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Rebaselined {
+    /// How many buckets begin anew with their next complete answer.
+    buckets: usize,
+}
+
+/// Takes the next complete answer of every bucket as it is, without telling anybody.
+pub(crate) async fn rebaseline(
+    State(app): State<App>,
+    Path(source): Path<String>,
+) -> Result<Reply<Rebaselined>, Problem> {
+    crate::sources::of_family(&app, &source, FAMILY)?;
+    let (_, buckets) = buckets_of(&app, &source).await?;
+    for bucket in buckets.keys() {
+        app.control.rebaseline(&source, bucket).await?;
     }
+    Ok(Reply(Rebaselined { buckets: buckets.len() }))
 }
 
 /// The venues, at most a thousand.

@@ -208,6 +208,51 @@ fn few_records_are_never_doubted() {
 }
 
 #[test]
+fn where_emptiness_is_doubted_so_is_the_loss_of_a_few() {
+    let policy = DoubtPolicy { emptiness: true, ..DoubtPolicy::default() };
+    let mut watch = Watch { policy, ..Watch::holding(&things(0..3)) };
+    assert_eq!(watch.poll(&observe(&things(0..1))).removed.len(), 2, "most of a few is no mass");
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted, "nothing at all is");
+    assert_eq!(watch.poll(&observe(&things(0..1))).verdict, Verdict::Unchanged);
+    assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted);
+    assert_eq!(watch.poll(&observe(&[])).removed.len(), 1, "a second one agrees");
+    let after = |span: Span| watch.memory.awaits_singly(&policy, watch.now + span);
+    assert!(after(Span::mins(14)) && !after(Span::mins(15)), "a few are not waited for very long");
+}
+
+#[test]
+fn what_went_with_a_mass_is_news_again_when_it_was_away_for_long() {
+    let mut watch = Watch::holding(&things(0..20));
+    let policy = watch.policy;
+    watch.poll(&observe(&[]));
+    watch.poll(&observe(&[]));
+    let cleared = watch.memory.cleared.expect("a confirmed mass removal");
+    for _ in 0..SINGLY_AFTER {
+        assert!(watch.memory.awaits_singly(&policy, cleared + Span::hours(9)), "too few answers");
+        watch.poll(&partial(&[], &[]));
+        watch.poll(&observe(&[]));
+    }
+    assert!(watch.memory.awaits_singly(&policy, cleared + Span::mins(59)), "too soon");
+    assert!(!watch.memory.awaits_singly(&policy, cleared + Span::hours(1)));
+    assert_eq!(watch.memory.cleared, Some(cleared), "that there was a mass is not forgotten");
+}
+
+#[test]
+fn a_group_of_which_nothing_could_be_read_was_not_seen_with_nothing() {
+    let but = |groups: &[u32], things: &[(u32, i64)]| {
+        let scope = Scope(groups.iter().map(|g| group(*g)).collect());
+        Observation { coverage: Coverage::CompleteBut(scope), ..observe(things) }
+    };
+    let mut watch = Watch::new();
+    watch.poll(&but(&[0, 1, 2], &[(1, 1), (31, 1)]));
+    assert_eq!(watch.memory.unsure, [group(1), group(2)], "of the first something was shown");
+    watch.poll(&partial(&[(1, 1)], &[]));
+    assert_eq!(watch.memory.unsure, [group(1), group(2)], "a part changes nothing");
+    watch.poll(&observe(&[(1, 1), (31, 1)]));
+    assert_eq!(watch.memory.unsure, []);
+}
+
+#[test]
 fn an_empty_baseline_is_confirmed_where_the_source_asks_for_it() {
     let policy = DoubtPolicy { confirm_empty_baseline: true, ..DoubtPolicy::default() };
     let mut watch = Watch { policy, ..Watch::new() };

@@ -131,6 +131,10 @@ fn zero_needs_proof() {
     assert_eq!(told(&[&other], 1, &[]), 0, "absent from the only answer");
     assert_eq!(told(&[&other], 2, &[&shop]), 0, "absent from the last answer, but not from the one before");
     assert_eq!(told(&[&other], 2, &[&other]), 1, "absent from two answers");
+    let before = Snapshot::new(vec![Entry::of(&shop)]);
+    let memory = Memory { answers: 2, unsure: vec![a.group], ..Memory::default() };
+    let drafts = drafts_with(std::slice::from_ref(&gated), &before, &memory, &[Change::Added(&a)]);
+    assert_eq!(drafts.len(), 0, "it was there, but what it had could not be read");
 }
 
 #[test]

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
-use stakeout_core::compare::{Memory, Return};
-use stakeout_core::{Fingerprint, Record};
+use stakeout_core::compare::{DoubtPolicy, Memory, Return};
+use stakeout_core::{Fingerprint, Record, Time};
 
 use super::recall::Recalled;
 
@@ -25,12 +25,12 @@ enum Away {
 }
 
 impl Back {
-    /// Of what was added; `before` and `now` are what the comparison remembers, `at_least` so many make a mass.
+    /// Of what was added at `at`; `before` and `now` are what the comparison remembers, by `policy`.
     pub(super) fn of<'a>(
         added: impl Iterator<Item = &'a Record> + Clone,
-        at_least: usize,
-        before: &Memory,
-        now: &Memory,
+        policy: &DoubtPolicy,
+        at: Time,
+        (before, now): (&Memory, &Memory),
         recalled: &Recalled,
     ) -> Back {
         let cleared = now.cleared;
@@ -47,8 +47,9 @@ impl Back {
         let went = added.clone().filter_map(away).filter(|(_, away)| *away != Away::SinceLater).count();
         // When everything returns, so does what other targets held on to for a while longer; and what is new in a group
         // that went with the rest may have come while nobody could see.
-        let mass = cleared.is_some() && (went >= at_least.max(1) || before.back == Return::InPart);
-        let back = added.filter_map(away).filter(|(_, away)| *away == Away::SinceThen || mass);
+        let mass = cleared.is_some() && (went >= policy.at_least.max(1) || before.back == Return::InPart);
+        let alone = now.awaits_singly(policy, at);
+        let back = added.filter_map(away).filter(|(_, away)| mass || (alone && *away == Away::SinceThen));
         let (records, mut groups): (_, BTreeSet<_>) =
             back.map(|(record, _)| (record.fingerprint, record.group)).unzip();
         if mass {

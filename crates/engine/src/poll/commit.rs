@@ -107,6 +107,7 @@ fn assemble(
             (fetched.validators.clone(), fetched.body)
         }
     };
+    let (rate, uncounted) = rate(job, compared, &judged, planned);
     let state = TargetState {
         facts: compared.facts.clone(),
         last: planned.last,
@@ -114,7 +115,9 @@ fn assemble(
         as_of,
         validators,
         body,
-        rate: rate(job, compared, &judged, planned),
+        rate,
+        uncounted,
+        looked: planned.looked,
         cost: cost(job, fetched, compared),
         run: Some(planned.run.clone()),
     };
@@ -151,14 +154,27 @@ fn cost(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> u32 {
     if compared.complete { fetched.requests } else { fetched.requests.max(job.claim.state.cost) }
 }
 
-/// How often something worth telling happens here: what an adaptive target's share of the budget depends on.
-fn rate(job: &Job<'_>, compared: &Compared, judged: &Judged, planned: &Planned) -> Option<RateEstimate> {
-    let mut rate = job.claim.state.rate;
-    let adaptive = matches!(job.source.plan(&job.claim.spec, &compared.facts), Plan::Adaptive(_));
-    if let (true, Some(interval)) = (adaptive, planned.since_last_look) {
-        rate.get_or_insert_default().observe(interval, judged.newsworthy);
+/// How often something worth telling happens here: what an adaptive target's share of the budget depends on. What a
+/// poll finds that proves nothing is kept for the next one that does: only then it is known how long it took to come.
+fn rate(
+    job: &Job<'_>,
+    compared: &Compared,
+    judged: &Judged,
+    planned: &Planned,
+) -> (Option<RateEstimate>, u32) {
+    let state = &job.claim.state;
+    if !matches!(job.source.plan(&job.claim.spec, &compared.facts), Plan::Adaptive(_)) {
+        return (state.rate, 0);
     }
-    rate
+    let found = state.uncounted.saturating_add(judged.newsworthy);
+    match planned.since_last_look {
+        Some(interval) => {
+            let mut rate = state.rate.unwrap_or_default();
+            rate.observe(interval, found);
+            (Some(rate), 0)
+        }
+        None => (state.rate, found),
+    }
 }
 
 /// Until when the claim is kept: a target that is due again soon stays in this node's timer. The lease is moved only

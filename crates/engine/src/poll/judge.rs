@@ -181,8 +181,8 @@ fn changes<'a>(
         None => Vec::new(),
     };
     let added = news.added.iter().map(|fresh| &*fresh.record);
-    let (before, now) = (&job.claim.state.memory, &comparison.memory);
-    let back = Back::of(added, job.source.doubt().at_least, before, now, recalled);
+    let memories = (&job.claim.state.memory, &comparison.memory);
+    let back = Back::of(added, &job.source.doubt(), fetched.ended, memories, recalled);
     for added in &news.added {
         keep(fetched, news, added, recalled, true, judged);
         let added = &*added.record;
@@ -222,7 +222,17 @@ fn news<'a>(
 ) -> News<'a> {
     let entry = |record: &Record| comparison.next.as_ref().and_then(|next| next.get(record.fingerprint));
     let fresh = |record: &'a Record| {
+        let stored = recalled.records.get(&record.fingerprint);
         let record = record.merged_with(old_body(recalled, record.fingerprint));
+        // What an answer does not show whole may have more than it shows; what is gone has nothing to add.
+        let held = stored.filter(|stored| stored.gone.is_none()).and_then(|stored| stored.body.as_object());
+        let record = match held.filter(|_| !observation.coverage.proves_absence(record.group)) {
+            Some(held) => match record.gathered_with(held) {
+                Cow::Owned(gathered) => Cow::Owned(gathered),
+                Cow::Borrowed(_) => record,
+            },
+            None => record,
+        };
         // What was taken as it is has been hashed for the comparison.
         let content = match (&record, entry(&record)) {
             (Cow::Borrowed(_), Some(entry)) => entry.content,

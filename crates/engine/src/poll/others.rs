@@ -100,8 +100,8 @@ async fn lapsed(
 /// The other targets of the source whose last whole answer was before `since`.
 async fn blind(job: &Job<'_>, since: Time) -> Result<Vec<TargetId>, StoreError> {
     let is_blind = |row: &TargetRow| {
-        // A stretch of polling that has had no whole answer yet began soon after the last one.
-        let looked = row.state.run.as_ref().map(|run| run.last_start.unwrap_or(run.from));
+        // Who never had a whole answer has been blind since the first poll.
+        let looked = row.state.last_look().or_else(|| Some(row.state.run.as_ref()?.from));
         row.id != job.claim.target && looked.is_some_and(|looked| looked <= since)
     };
     let mut blind = Vec::new();

@@ -16,6 +16,8 @@ pub(super) struct Planned {
     pub(super) account: Account,
     /// How long before this complete look the last one was; `None` when either is missing.
     pub(super) since_last_look: Option<Span>,
+    /// When the last complete look began, this one included.
+    pub(super) looked: Option<Time>,
     /// The stretch of regular polling that goes on, and the one that ended.
     pub(super) run: Run,
     pub(super) finished_run: Option<Run>,
@@ -49,13 +51,14 @@ pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Pla
         sight: if compared.complete { Sight::Complete } else { Sight::Incomplete },
         account,
     };
-    let before = claim.state.run.as_ref().and_then(|run| run.last_start).filter(|_| compared.complete);
-    let since_last_look = before.map(|start| fetched.sent - start);
+    let before = claim.state.last_look();
+    let since_last_look = before.filter(|_| compared.complete).map(|start| fetched.sent - start);
+    let looked = if compared.complete { Some(look.start) } else { before };
     let mut run = claim.state.run.clone();
     let finished_run = run.as_mut().and_then(|run| run.observe(&look));
     let run = run.unwrap_or_else(|| Run::begin(&look));
     let schedule = with_bell(job, &compared.facts, fetched.ended, schedule_of(next));
-    Planned { schedule, last, timing, account, since_last_look, run, finished_run }
+    Planned { schedule, last, timing, account, since_last_look, looked, run, finished_run }
 }
 
 /// Every due poll since this one's slot is accounted for: it was this one, it went by while this one was under way,

@@ -207,7 +207,20 @@ async fn tables_that_open_are_shown_until_they_close() {
     for shown in only.as_array().expect("days") {
         assert!(shown["venues"].as_array().expect("venues").iter().all(|v| v["venue_id"] == venue.as_str()));
     }
-    assert_eq!(day.get("/v1/tables/nyc/just-opened?minutes=0").await.0, 400);
+    let refused = ["minutes=0", "minutes=100001", "date=tomorrow", "date=2026-2-8", "from=8pm", "to=25:00"];
+    for query in refused {
+        let (status, problem) = day.get(&format!("/v1/tables/nyc/just-opened?{query}")).await;
+        assert_eq!(status, 400, "{query}");
+        let name = query.split('=').next().expect("a name");
+        assert!(problem["detail"].as_str().is_some_and(|words| words.contains(name)), "{problem}");
+    }
+    let path = format!("{}/v1/tables/nyc/rebaseline", day.base);
+    let anew = day.http.post(path).send().await.expect("an answer");
+    assert_eq!(anew.status(), 200);
+    let anew = anew.bytes().await.expect("a body");
+    assert_eq!(serde_json::from_slice::<Json>(&anew).expect("JSON"), json!({ "buckets": 4 }));
+    let early = day.get("/v1/tables/nyc/still-open?to=9:00").await;
+    assert_eq!(early, (200, json!([])), "an hour of one digit is no text to compare");
     day.stop().await;
 }
 

@@ -321,6 +321,7 @@ impl DoubtConfig {
     pub fn policy(&self) -> DoubtPolicy {
         DoubtPolicy {
             companions: false,
+            emptiness: false,
             share: self.share,
             at_least: self.at_least as usize,
             confirm_empty_baseline: self.confirm_empty_baseline,

@@ -69,6 +69,7 @@ impl Reading {
         };
         let field = |(name, config): &(String, FieldConfig)| Field {
             derived: false,
+            gathered: false,
             name: name.clone(),
             // A column of text takes whatever an untyped field turns out to hold.
             ty: match config.holds {

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use stakeout_core::{Limits, SettingRefused, Span};
 
-use super::TablesSource;
 use super::clock;
 use super::kinds::Silence;
 use super::market::{Area, Market, Window, meaning};
@@ -30,9 +29,9 @@ const DAYS_MAX: u32 = 60;
 const PAGES_MAX: u32 = 500;
 const SLOTS_MAX: usize = 24;
 const PARTY_MAX: u32 = 50;
-const FOLLOWED_MAX: usize = 10_000;
+pub(super) const FOLLOWED_MAX: usize = 10_000;
 /// A bucket that was not scanned for this long is stale: no interval may be longer.
-const INTERVALS: (Span, Span) = (Span::secs(1), Span::hours(4));
+pub(super) const INTERVALS: (Span, Span) = (Span::secs(1), Span::hours(4));
 const WEIGHTS: (f64, f64) = (0.01, 1_000.0);
 const BASE_URL: &str = "https://api.resy.com";
 /// Resy's own site, where its users come from.
@@ -341,7 +340,7 @@ impl TablesConfig {
 }
 
 /// The limits that a budget means by itself.
-fn paced(budget: Rate) -> Limits {
+pub(super) fn paced(budget: Rate) -> Limits {
     let per_second = budget.per_second();
     Limits {
         requests_per_second: per_second,
@@ -389,45 +388,4 @@ fn market(key: &str, config: &MarketConfig, prefix: Option<String>) -> Result<Ma
         return refuse(format!("{key}.zone"), message);
     };
     Ok(Market { prefix, area: Area { south, west, north, east }, zone })
-}
-
-impl TablesSource {
-    /// Applies one of this source's own live settings; `Ok(false)` when the name is none of them.
-    pub(super) fn apply(&mut self, name: &str, value: &Json) -> Result<bool, SettingRefused> {
-        let refused = |expected: String| SettingRefused::new(name, value, expected);
-        let span = |least: Span, most: Span| {
-            let given = value.as_i64().map(Span::ms).filter(|span| (least..=most).contains(span));
-            given.ok_or_else(|| {
-                refused(format!("give whole milliseconds from {} to {}", least.as_ms(), most.as_ms()))
-            })
-        };
-        match name {
-            "budget" => {
-                let rate = value.as_str().and_then(Rate::parse);
-                self.rate = rate.ok_or_else(|| refused("give a rate such as \"60/min\"".to_owned()))?;
-                let Limits { requests_per_second, burst, concurrency, .. } = paced(self.rate);
-                self.limits = Limits { requests_per_second, burst, concurrency, ..self.limits.clone() };
-            }
-            "follow" => self.follow = venue_ids(value).ok_or_else(|| refused(ID_LIST.to_owned()))?,
-            "exclude" => self.exclude = venue_ids(value).ok_or_else(|| refused(ID_LIST.to_owned()))?,
-            "quiet_ms" => self.silence.quiet = span(Span::ZERO, Span::hours(24 * 365))?,
-            "min_interval_ms" => self.rhythm.min = span(INTERVALS.0, self.rhythm.max)?,
-            "max_interval_ms" => self.rhythm.max = span(self.rhythm.min, INTERVALS.1)?,
-            _ => return Ok(false),
-        }
-        Ok(true)
-    }
-}
-
-const ID_LIST: &str = "give a list of venue ids, such as [\"87134\", 60029]";
-
-/// Ids as a list of texts or numbers.
-fn venue_ids(value: &Json) -> Option<BTreeSet<String>> {
-    let list = value.as_array().filter(|list| list.len() <= FOLLOWED_MAX)?;
-    let id = |value: &Json| match value {
-        Json::String(text) if !text.trim().is_empty() => Some(text.trim().to_owned()),
-        Json::Number(n) => n.as_u64().map(|n| n.to_string()),
-        _ => None,
-    };
-    list.iter().map(id).collect()
 }

@@ -108,7 +108,7 @@ fn read(
 /// What the engine would make of the second answer, had the first been its baseline. Nobody knows when the files were
 /// saved, so no slot's time has passed.
 fn compared(before: &Observation, seen: &Observation, date: &str, warnings: &mut Vec<Warning>) -> News {
-    let policy = DoubtPolicy { companions: true, ..DoubtPolicy::default() };
+    let policy = DoubtPolicy { companions: true, emptiness: true, ..DoubtPolicy::default() };
     let at = |memory: &Memory, snapshot: &Snapshot, observation: &Observation| -> Comparison {
         let basis = Basis {
             snapshot,

@@ -5,9 +5,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::{Deserialize, Serialize};
+use jiff::civil::{Date, Time as Clock};
+use serde::Serialize;
 use serde_json::{Map, Value as Json};
 use stakeout_core::{Event, Fingerprint, Span, Time};
+
+use super::clock;
 
 /// How long a drop is "just opened" unless somebody says otherwise.
 pub const JUST_OPENED: Span = Span::mins(30);
@@ -55,23 +58,32 @@ impl BucketHealth {
 }
 
 /// Which slots are wanted; what is not said is not filtered by.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Filter {
-    /// `YYYY-MM-DD`
-    pub date: Option<String>,
+    /// On this date.
+    pub date: Option<Date>,
     /// Seen by a search for so many people.
     pub party_size: Option<u32>,
-    /// Not before this time of the day, `HH:MM`.
-    pub from: Option<String>,
-    /// Not after this time of the day, `HH:MM`.
-    pub to: Option<String>,
+    /// Not before this time of the day.
+    pub from: Option<Clock>,
+    /// Not after this time of the day.
+    pub to: Option<Clock>,
     /// In any spelling of small and capital letters.
     pub neighborhood: Option<String>,
     /// Only these venues, when there are any.
     pub follow: BTreeSet<String>,
     /// None of these venues.
     pub exclude: BTreeSet<String>,
+}
+
+/// A date that somebody filters by: `2026-02-28`.
+pub fn date(text: &str) -> Option<Date> {
+    clock::date_of(text.trim())
+}
+
+/// A time of the day that somebody filters by: `18:30`, `9:00` or `18:30:00`.
+pub fn time_of_day(text: &str) -> Option<Clock> {
+    clock::clock_of(text.trim())
 }
 
 /// The open slots of a date.
@@ -173,15 +185,17 @@ impl<'a> OpenDrop<'a> {
 
     fn passes(&self, filter: &Filter) -> bool {
         let venue = self.text("venue_id").unwrap_or_default();
-        let clock = self.text("start").and_then(|start| start.get(11..16)).unwrap_or_default();
+        let start = self.text("start").and_then(clock::local);
+        let clock = start.map(|start| start.time());
+        let date = self.text("date").and_then(clock::date_of);
         let same = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_ref().is_none_or(|w| found.is_some_and(|f| f.to_lowercase() == w.trim().to_lowercase()))
         };
-        same(&filter.date, self.text("date"))
+        filter.date.is_none_or(|wanted| date == Some(wanted))
             && same(&filter.neighborhood, self.text("neighborhood"))
             && filter.party_size.is_none_or(|size| self.party_sizes().contains(&size))
-            && filter.from.as_ref().is_none_or(|from| clock >= from.as_str())
-            && filter.to.as_ref().is_none_or(|to| clock <= to.as_str())
+            && filter.from.is_none_or(|from| clock.is_some_and(|clock| clock >= from))
+            && filter.to.is_none_or(|to| clock.is_some_and(|clock| clock <= to))
             && (filter.follow.is_empty() || filter.follow.contains(venue))
             && !filter.exclude.contains(venue)
     }

@@ -77,9 +77,9 @@ fn slots() -> Kind {
         ("date", Text),
         ("start", Text),
         ("starts_at", Time),
-        ("seatings", Json),
-        ("party_sizes", Json),
     ]);
+    // A page that failed says nothing about the party size that it was for.
+    fields.extend(["seatings", "party_sizes"].map(|name| Field::new(name, Json).gathered()));
     // Which bucket had news of it last, and when its page was read: no change of the slot itself.
     fields.insert(0, Field::new("bucket_id", Text).untracked());
     fields.push(Field::new("seen_at", Time).untracked());

@@ -136,7 +136,12 @@ impl Source for TablesSource {
     }
 
     fn doubt(&self) -> DoubtPolicy {
-        DoubtPolicy { companions: true, confirm_empty_baseline: true, ..DoubtPolicy::default() }
+        DoubtPolicy {
+            companions: true,
+            confirm_empty_baseline: true,
+            emptiness: true,
+            ..DoubtPolicy::default()
+        }
     }
 
     fn holds_for(&self) -> Option<Span> {
@@ -158,6 +163,8 @@ impl Source for TablesSource {
             party_sizes: self.asking.party_sizes.len() as u32,
             buckets: buckets as u32,
             budget: self.rate,
+            min_interval: self.rhythm.min,
+            max_interval: self.rhythm.max,
         };
         forecast::words(&load)
     }
@@ -233,6 +240,7 @@ impl Source for TablesSource {
                 return Err(SettingRefused::new(name, value, config::NO_SUCH_SETTING));
             }
         }
+        source.check_intervals(settings)?;
         source.rules = kinds::rules(&source.silence);
         Ok(Arc::new(source))
     }

@@ -145,6 +145,8 @@ pub(super) fn observe(
     let mut facts = Facts { notes: reading.facts.notes.clone(), ..Facts::default() };
     shown.note(&mut facts);
     if whole {
+        // Some venues are not listed at all while they are full.
+        waited_for += reading.follow.iter().filter(|id| !venues.contains_key(id.as_str())).count() as i64;
         facts.notes.remove(WAITED_FOR);
         if waited_for > 0 {
             facts.notes.insert(WAITED_FOR.to_owned(), Value::Int(waited_for));

@@ -85,6 +85,15 @@ fn live_settings_act_and_are_checked() {
     let changed = set("budget", json!("600/min")).expect("a rate");
     assert_eq!((changed.limits().requests_per_second, changed.limits().concurrency), (10.0, 11));
     assert!(set("follow", json!(["87134", 60029])).is_ok() && set("exclude", json!([])).is_ok());
+    // Each alone is out of the other's reach; what counts is where both end up.
+    let pair = |min: i64, max: i64| {
+        let pair = [("min_interval_ms", min), ("max_interval_ms", max)];
+        source.configured(&pair.map(|(name, ms)| (name.to_owned(), json!(ms))).into())
+    };
+    assert!(pair(2_000, 5_000).is_ok() && pair(3 * 3_600_000, 4 * 3_600_000).is_ok());
+    let words = pair(6_000, 5_000).err().expect("refused").to_string();
+    assert!(words.contains("min_interval_ms") && words.contains("5000"), "{words}");
+    assert!(set("max_interval_ms", json!(5_000)).is_err(), "below the file's shortest");
     assert_eq!(set("quiet_ms", json!(60_000)).expect("a time").rules()[0].quiet, Some(Span::mins(1)));
     for (name, value) in [
         ("budget", json!(60)),

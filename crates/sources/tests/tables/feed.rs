@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 use stakeout_core::{Event, EventId, Fingerprint, Span, Time};
 use stakeout_sources::tables::feed::{
-    BucketHealth, Filter, Holding, JUST_OPENED, SlotNow, just_opened, still_open,
+    self, BucketHealth, Filter, Holding, JUST_OPENED, SlotNow, just_opened, still_open,
 };
 
 use crate::support::*;
@@ -97,9 +97,9 @@ fn filters_choose() {
         World::new().opened("1", "18:00", Span::mins(5), false).opened("2", "20:30", Span::mins(5), false);
     let shown = |filter: Filter| world.just_opened(JUST_OPENED, &filter);
     let ids = |id: &str| BTreeSet::from([id.to_owned()]);
-    assert_eq!(shown(Filter { date: Some("2026-03-01".into()), ..Filter::default() }), [""; 0]);
-    assert_eq!(shown(Filter { from: Some("19:00".into()), ..Filter::default() }), ["2@20:30"]);
-    assert_eq!(shown(Filter { to: Some("19:00".into()), ..Filter::default() }), ["1@18:00"]);
+    assert_eq!(shown(Filter { date: feed::date("2026-03-01"), ..Filter::default() }), [""; 0]);
+    assert_eq!(shown(Filter { from: feed::time_of_day("19:00"), ..Filter::default() }), ["2@20:30"]);
+    assert_eq!(shown(Filter { to: feed::time_of_day("19:00"), ..Filter::default() }), ["1@18:00"]);
     assert_eq!(shown(Filter { party_size: Some(4), ..Filter::default() }).len(), 2);
     assert_eq!(shown(Filter { party_size: Some(6), ..Filter::default() }), [""; 0]);
     assert_eq!(shown(Filter { neighborhood: Some("tribeca ".into()), ..Filter::default() }).len(), 2);

@@ -101,6 +101,12 @@ fn prime_times_and_buckets_where_a_followed_venue_is_full_weigh_more() {
     let full = see(&source, &page(&[venue(1, &[]), venue(2, &["20:30"])]));
     assert_eq!(full.facts.notes.get("waited_for"), Some(&Value::Int(1)));
     assert_eq!(weight(&source, "2026-02-28_20:30", &full.facts), 6.0);
+    let unlisted = see(&source, &page(&[venue(2, &["20:30"])]));
+    assert_eq!(
+        weight(&source, "2026-02-28_20:30", &unlisted.facts),
+        6.0,
+        "some are not listed while they are full"
+    );
     let open = see(&source, &page(&[venue(1, &["20:30"])]));
     assert_eq!(weight(&source, "2026-02-28_20:30", &open.facts), 2.0);
 }

@@ -6,6 +6,7 @@ use anyhow::Result;
 use serde::Serialize;
 use stakeout_core::cadence::{self, Countdown, Seat};
 use stakeout_core::{Facts, Last, LastOutcome, Next, Plan, Span, Stage, Time};
+use stakeout_sources::tables::TablesConfig;
 use stakeout_sources::tables::forecast::{Load, forecast};
 
 use crate::cli::{CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat};
@@ -23,12 +24,15 @@ pub(super) fn plan(what: &PlanWhat) -> Result<ExitCode> {
 
 fn tables(args: &PlanTablesArgs) -> Result<ExitCode> {
     let buckets = args.days * args.time_slots;
+    let defaults = TablesConfig::default();
     let load = Load {
         venues: args.venues,
         per_page: args.per_page,
         party_sizes: args.party_sizes,
         buckets,
         budget: args.budget,
+        min_interval: defaults.min_interval.0,
+        max_interval: defaults.max_interval.0,
     };
     let seen = forecast(&load);
     if args.json {

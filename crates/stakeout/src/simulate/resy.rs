@@ -35,6 +35,14 @@ pub(super) struct Poll {
     totals: [Option<u64>; PARTIES.len()],
 }
 
+#[cfg(test)]
+impl Poll {
+    /// A whole look at a moment.
+    pub(super) fn at(at: Time) -> Poll {
+        Poll { began: at, ended: at, old: false, whole: true, lost: false, totals: [None; PARTIES.len()] }
+    }
+}
+
 impl InProcess {
     pub(super) fn new(upstream: Arc<Upstream>) -> InProcess {
         InProcess { upstream, polls: Mutex::default() }

@@ -57,7 +57,7 @@ pub struct Fared {
     pub polls: u64,
     /// Drops told.
     pub reported: usize,
-    /// Of them: there was none.
+    /// Of them: there was none, it had been told before, or nothing explains it.
     pub false_drops: usize,
     /// Of those told, neither true nor counted as false: true when the answer was made, which came out of date and did
     /// not say so.
@@ -147,10 +147,13 @@ impl TablesDays {
         })?;
         let market = Market::new(self.market());
         let watch = Watch { parties: PARTIES.to_vec(), ..Watch::default() };
-        let drops = self.drops(&market, &watch);
+        let start = market.config().start;
+        let all = market.truth().drops(&watch, start, start + self.span());
+        let counts = |drop: &Drop| self.counts(&market, drop);
+        let drops: Vec<Drop> = all.iter().filter(|drop| counts(drop)).cloned().collect();
         let judged = |ran: &Ran| {
             let told: Vec<Told> = ran.events.iter().filter_map(Told::of).collect();
-            tally(market.truth(), &watch, &drops, &ran.polls, &told)
+            tally(market.truth(), &watch, &all, counts, &ran.polls, &told)
         };
         let (ours, theirs) = (judged(&adaptive), judged(&uniform));
         let mut remarks: Vec<String> =
@@ -233,14 +236,10 @@ impl TablesDays {
         Ok(Ran { requests: upstream.requests(), polls: fetch.polls(), events })
     }
 
-    /// What was there to be told: every drop of a date that was within the window then.
-    fn drops(&self, market: &Market, watch: &Watch) -> Vec<Drop> {
-        let start = market.config().start;
-        let within = |drop: &Drop| {
-            (0..i64::from(WINDOW_DAYS)).contains(&market.days_ahead(drop.bucket.day, drop.opened))
-        };
-        let all = market.truth().drops(watch, start, start + self.span());
-        all.into_iter().filter(|drop| drop.opened >= start + WARM_UP && within(drop)).collect()
+    /// Whether it was there to be told: its date was within the window then.
+    fn counts(&self, market: &Market, drop: &Drop) -> bool {
+        let ahead = market.days_ahead(drop.bucket.day, drop.opened);
+        drop.opened >= market.config().start + WARM_UP && (0..i64::from(WINDOW_DAYS)).contains(&ahead)
     }
 
     /// By how much the best division of the budget beats the even one: with rates λ and equal costs the mean delays are
@@ -310,7 +309,7 @@ fn figures(tally: Tally) -> Fared {
 }
 
 fn remarks(way: &str, tally: &Tally) -> impl Iterator<Item = String> {
-    let wrong = tally.wrong.iter().map(move |(told, verdict)| format!("{way}, false: {told}: {verdict:?}"));
+    let wrong = tally.wrong.iter().map(move |(told, why)| format!("{way}, false: {told}: {why:?}"));
     let untold = tally.untold.iter().map(move |drop| {
         let Drop { slot, bucket, opened, closed, .. } = drop;
         format!("{way}, untold: {slot} for {bucket}, open from {opened} to {closed}")

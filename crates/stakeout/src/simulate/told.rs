@@ -1,6 +1,6 @@
 //! What was told of tables against what was true.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use stakeout_core::{Event, Span, Time};
 use stakeout_sim::resy::{Bucket, Drop, Listed, Look, Report, Slot, Truth, Verdict, Watch};
@@ -28,7 +28,7 @@ pub(super) struct Told {
 pub(super) struct Tally {
     pub(super) told: usize,
     /// Told, but there was no such drop.
-    pub(super) wrong: Vec<(Told, Verdict)>,
+    pub(super) wrong: Vec<(Told, Wrong)>,
     /// Told by an answer that was out of date without saying so: such a drop there had been, minutes before.
     pub(super) outdated: usize,
     /// From the opening to the page that showed it.
@@ -42,6 +42,20 @@ pub(super) struct Tally {
     pub(super) unproven: usize,
     /// Never told, though whoever looks at the same moments knows them for drops.
     pub(super) untold: Vec<Drop>,
+}
+
+/// Why something should not have been told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Wrong {
+    /// It was no drop.
+    Untrue(Verdict),
+    /// It had been told at that time, within its quiet time or without having closed since.
+    Repeated {
+        /// When it was told before.
+        before: Time,
+    },
+    /// It opened, but neither did whoever looks all the time tell it, nor would whoever looks at the same moments.
+    Unexplained,
 }
 
 impl Told {
@@ -129,65 +143,110 @@ impl Expected {
         Expected(seen)
     }
 
+    /// Whether it is told by the look that told it.
+    fn tells(&self, told: &Told, looks: &[Poll]) -> bool {
+        let this = looks.partition_point(|poll| poll.began <= told.at).checked_sub(1);
+        let seen = self.0.get(&told.slot).map(Vec::as_slice).unwrap_or_default();
+        this.is_some_and(|n| seen.iter().any(|at| (looks[n].began..=looks[n].ended).contains(at)))
+    }
+
     fn has(&self, drop: &Drop) -> bool {
         let seen = self.0.get(&drop.slot).map(Vec::as_slice).unwrap_or_default();
         seen.iter().any(|at| (drop.opened..drop.closed).contains(at))
     }
 }
 
-/// Judges what was told by the truth, and what was true by what was told.
-pub(super) fn tally(
+/// The looks at a bucket, in order.
+fn looks<'a>(polls: &'a BTreeMap<Bucket, Vec<Poll>>, bucket: &Bucket) -> &'a [Poll] {
+    polls.get(bucket).map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Judges what was told by the truth of its own bucket; what is right comes back.
+fn judged<'a>(
     truth: Truth<'_>,
     watch: &Watch,
-    drops: &[Drop],
     polls: &BTreeMap<Bucket, Vec<Poll>>,
-    told: &[Told],
-) -> Tally {
-    let mut tally = Tally { told: told.len(), ..Tally::default() };
-    let looks = |bucket: &Bucket| polls.get(bucket).map(Vec::as_slice).unwrap_or_default();
+    told: &'a [Told],
+    tally: &mut Tally,
+) -> Vec<&'a Told> {
+    let mut known: BTreeMap<Slot, Vec<Time>> = BTreeMap::new();
+    let mut right: Vec<&Told> = Vec::new();
     for told in told {
-        let own = looks(&told.bucket);
+        let own = looks(polls, &told.bucket);
         let this = own.partition_point(|poll| poll.began <= told.at);
         let mut before = own[..this.saturating_sub(1)].iter().rev().filter(|poll| poll.whole);
         let since = before.nth(LOOKS_BACK - 1).or(own.first()).map_or(told.at, |poll| poll.began);
         let report = Report { bucket: told.bucket, slot: told.slot, since, at: told.at };
         match truth.verdict(watch, &report) {
-            Verdict::True { .. } => {}
+            Verdict::True { opened } => {
+                let known = known.entry(told.slot).or_default();
+                // Told once more though it was open all along, or before it may be told again.
+                match known.iter().find(|at| **at >= opened || told.at - **at < watch.quiet) {
+                    Some(before) => {
+                        tally.wrong.push((told.clone(), Wrong::Repeated { before: *before }));
+                    }
+                    None => right.push(told),
+                }
+                known.push(told.at);
+            }
             _ if own.get(this.saturating_sub(1)).is_some_and(|poll| poll.old)
                 && was_true(truth, watch, &report) =>
             {
                 tally.outdated += 1;
             }
-            wrong => tally.wrong.push((told.clone(), wrong)),
+            wrong => tally.wrong.push((told.clone(), Wrong::Untrue(wrong))),
         }
     }
+    right
+}
+
+/// Judges what was told by the truth, and what was true by what was told: every telling needs a drop of its own. Only
+/// some of the drops are `counted`; the others explain what was told besides.
+pub(super) fn tally(
+    truth: Truth<'_>,
+    watch: &Watch,
+    drops: &[Drop],
+    counted: impl Fn(&Drop) -> bool,
+    polls: &BTreeMap<Bucket, Vec<Poll>>,
+    told: &[Told],
+) -> Tally {
+    let mut tally = Tally { told: told.len(), ..Tally::default() };
+    let right = judged(truth, watch, polls, told, &mut tally);
     let mut missed = Vec::new();
-    let mut by_slot: BTreeMap<Slot, BTreeSet<Time>> = BTreeMap::new();
-    told.iter().for_each(|told| {
-        by_slot.entry(told.slot).or_default().insert(told.at);
-    });
+    let mut by_slot: BTreeMap<Slot, BTreeMap<Time, &Told>> = BTreeMap::new();
+    for told in right {
+        by_slot.entry(told.slot).or_default().insert(told.at, told);
+    }
     for drop in drops {
         // One that flaps may first be seen when it is back: it is told once, and so it is one.
         let until = drop.closed.max(drop.opened + watch.quiet);
         let times = by_slot.get_mut(&drop.slot);
         let first = times.and_then(|times| {
-            let first = times.range(drop.opened..until).next().copied()?;
-            times.remove(&first).then_some(first)
+            let first = times.range(drop.opened..until).next().map(|(at, _)| *at)?;
+            times.remove(&first)
         });
         match first {
-            Some(at) => tally.delays.push(at - drop.opened),
+            _ if !counted(drop) => {}
+            Some(told) => tally.delays.push(told.at - drop.opened),
             None => missed.push(drop),
         }
     }
-    if missed.is_empty() {
+    let left: Vec<&Told> = by_slot.into_values().flat_map(BTreeMap::into_values).collect();
+    if missed.is_empty() && left.is_empty() {
         return tally;
     }
     // A look takes a while, and each venue is seen at its own moment of it: what counts is what both ends agree on.
     let expected = [|poll: &Poll| poll.began, |poll: &Poll| poll.ended]
         .map(|moment| Expected::of(truth, watch, polls, moment));
+    for told in left {
+        let explained = expected.iter().any(|expected| expected.tells(told, looks(polls, &told.bucket)));
+        if !explained {
+            tally.wrong.push((told.clone(), Wrong::Unexplained));
+        }
+    }
     for drop in missed {
         let within = |poll: &&Poll| poll.whole && poll.began >= drop.opened && poll.ended < drop.closed;
-        match looks(&drop.bucket).iter().find(within) {
+        match looks(polls, &drop.bucket).iter().find(within) {
             None => tally.too_short += 1,
             Some(look) if is_beside(watch, told, drop, look) => tally.beside += 1,
             Some(_)
@@ -200,4 +259,44 @@ pub(super) fn tally(
         }
     }
     tally
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use stakeout_sim::resy::{Market, MarketConfig};
+
+    /// A look every minute at every bucket of a market, and what it shows of the drops, each told `times` times.
+    fn tallied(times: i64) -> (usize, Tally) {
+        let config = MarketConfig { venues: 12, ..MarketConfig::new(3) };
+        let (start, span) = (config.start, Span::hours(24));
+        let market = Market::new(config.during(start, span));
+        let (truth, watch) = (market.truth(), Watch::default());
+        let drops = truth.drops(&watch, start, start + span);
+        let minutes = (0..24 * 60).map(|n| Poll::at(start + Span::mins(n)));
+        let minutes: Vec<Poll> = minutes.collect();
+        let polls: BTreeMap<Bucket, Vec<Poll>> =
+            drops.iter().map(|drop| (drop.bucket, minutes.clone())).collect();
+        let mut told: Vec<Told> = Vec::new();
+        for drop in &drops {
+            let seen = minutes.iter().find(|poll| poll.began >= drop.opened && poll.began < drop.closed);
+            for n in 0..seen.map_or(0, |_| times) {
+                let at = seen.map_or(drop.opened, |poll| poll.began) + Span::ms(n);
+                told.push(Told { bucket: drop.bucket, slot: drop.slot, at });
+            }
+        }
+        told.sort_by_key(|told| told.at);
+        (told.len(), tally(truth, &watch, &drops, |_| true, &polls, &told))
+    }
+
+    #[test]
+    fn what_is_told_once_is_right_and_what_is_told_twice_is_wrong() {
+        let (told, once) = tallied(1);
+        assert!(told > 10, "{told} drops");
+        assert!(once.wrong.is_empty() && once.untold.is_empty(), "{:?} {:?}", once.wrong, once.untold);
+        assert_eq!(once.delays.len(), told);
+        let (_, twice) = tallied(2);
+        assert_eq!((twice.delays.len(), twice.wrong.len()), (told, told));
+        assert!(twice.wrong.iter().all(|(_, wrong)| matches!(wrong, Wrong::Repeated { .. })));
+    }
 }

@@ -89,6 +89,33 @@ fn no_herd_after_the_start_nor_after_the_window_rolls() {
 }
 
 #[test]
+fn without_a_limiter_the_first_polls_are_spread_all_the_same() {
+    // Nothing holds anybody back but when they are due. Eleven in the evening: the window rolls after an hour.
+    let begin = Time::parse("2026-02-27T04:00:00Z").expect("a time");
+    let config = json!({
+        "party_sizes": [2], "budget": "60/min",
+        "limits": { "requests_per_second": 10_000, "burst": 10_000, "concurrency": 64 },
+    });
+    let watched = World::at("2026-02-27T04:00:00Z")
+        .watch(&config, Span::mins(70), |_, question| Ok(page(&[venue_on(&question.day, 1, &["20:30"])])));
+    // A new bucket is looked at more often than those of which it is known that little happens.
+    for (from, until, most) in [(0, 20, 1), (3_600, 3_620, 2)] {
+        let mut polls: BTreeMap<(&str, &str), u32> = BTreeMap::new();
+        let mut per_second: BTreeMap<i64, u32> = BTreeMap::new();
+        for (at, question) in &watched.log {
+            let second = (*at - begin).as_us() / 1_000_000;
+            if (from..until).contains(&second) {
+                *polls.entry((&question.day, &question.time)).or_default() += 1;
+                *per_second.entry(second).or_default() += 1;
+            }
+        }
+        assert!(polls.len() > 8, "they do come: {polls:?}");
+        assert!(polls.values().all(|n| *n <= most), "nobody before the interval is over: {polls:?}");
+        assert!(per_second.values().all(|n| *n <= 6), "28 over half a minute: {per_second:?}");
+    }
+}
+
+#[test]
 fn a_429_is_honoured_by_the_whole_source() {
     let mut world = World::new();
     let config = every_minute(json!({ "time_slots": ["15:00", "18:00", "20:30"], "budget": "60/min" }));

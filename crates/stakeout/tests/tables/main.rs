@@ -8,6 +8,7 @@ mod market;
 mod memory;
 mod others;
 mod process;
+mod proof;
 mod repeats;
 mod support;
 mod views;

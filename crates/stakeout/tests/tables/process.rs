@@ -75,6 +75,7 @@ fn check_looks_at_a_bucket_and_says_what_the_budget_buys() {
     let checked = process.says("check");
     assert!(checked.contains("ok      source nyc: target 2"), "{checked}");
     assert!(checked.contains("2 venues: 2 requests per poll, 8 for a sweep of 4 buckets"), "{checked}");
+    assert!(checked.contains("a drop waits "), "{checked}");
     assert!(!process.database().exists(), "check writes nothing");
     let refused = process.run("check", &[("RESY_API_KEY", "other"), ("RESY_AUTH_TOKEN", "t0ken-s3cret")]);
     let said = format!("{refused:?}");

@@ -66,11 +66,28 @@ pub struct TargetState {
     /// The estimated rate of events, for adaptive cadence.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate: Option<RateEstimate>,
+    /// Events that polls which proved nothing found since the last complete look: the next one counts them.
+    #[serde(skip_serializing_if = "is_none_of_them")]
+    pub uncounted: u32,
+    /// When the last complete look began; polls that failed or saw a part leave it as it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub looked: Option<Time>,
     /// Requests the last poll took.
     pub cost: u32,
     /// The stretch of regular polling that is going on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
+}
+
+fn is_none_of_them(n: &u32) -> bool {
+    *n == 0
+}
+
+impl TargetState {
+    /// When the last complete look began, also where only the stretch that goes on remembers it.
+    pub fn last_look(&self) -> Option<Time> {
+        self.looked.or_else(|| self.run.as_ref()?.last_start)
+    }
 }
 
 /// A request for due targets.

@@ -1,7 +1,7 @@
 //! The views that a kind has besides the one of what is held: lives, events, targets.
 
 use stakeout_core::snapshot::ENTRY_BYTES;
-use stakeout_core::{Kind, KindView, Shows};
+use stakeout_core::{FieldType, Kind, KindView, Shows};
 
 use super::{BadName, Dialect, Select, check, field, hex, iso};
 
@@ -61,7 +61,8 @@ fn targets(dialect: Dialect, kind: &Kind, role: &str, target: &str, member: &str
     select.column("t.key".into(), target);
     select.column(members(dialect, kind, "p.baseline"), &format!("baseline_{member}_ids_json"));
     select.column(members(dialect, kind, "p.body"), &format!("prev_{member}_ids_json"));
-    select.column(iso(dialect, "t.last_polled_us"), "last_scan_at");
+    // A failed poll is no scan: it is the last complete look that counts.
+    select.column(field(dialect, "t.state", "looked", FieldType::Time), "last_scan_at");
     select.column("t.last_outcome".into(), "last_outcome");
     select.column("t.last_error".into(), "last_error");
     select.column("t.poll_no".into(), "polls");
