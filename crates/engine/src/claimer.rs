@@ -66,10 +66,9 @@ pub(crate) async fn run(
     dispatcher: mpsc::Sender<Message>,
     stop: CancellationToken,
 ) {
-    let sources = shared.source_names();
     let mut sharing = Sharing::new(Arc::clone(&shared));
     while !stop.is_cancelled() {
-        agreed.refresh(&shared.clock, &*shared.store).await;
+        agreed.refresh(&shared, &dispatcher).await;
         sharing.refresh(&dispatcher).await;
         let mut full = false;
         let now = shared.clock.now();
@@ -88,7 +87,7 @@ pub(crate) async fn run(
         if dispatcher.send(Message::Claimed(Vec::new(), now)).await.is_err() {
             return;
         }
-        let next = next_look(&shared, &sources).await;
+        let next = next_look(&shared).await;
         shared.next_look_us.store(next.us(), Ordering::Relaxed);
         tokio::select! {
             biased;
@@ -137,14 +136,17 @@ async fn look(shared: &Shared, sources: &[String], most: u32, ahead: Span) -> Ve
 }
 
 /// When the next target comes within reach. In virtual time there is no need to look in between, unless a source says
-/// so: every change announces itself, and an idle night should cost nothing.
-async fn next_look(shared: &Shared, sources: &[String]) -> Time {
+/// so: every change announces itself, and an idle night should cost nothing. What belongs to a source that another node
+/// asks is not within reach, however due it is.
+async fn next_look(shared: &Shared) -> Time {
     let _busy = shared.clock.busy();
     let now = shared.clock.now();
+    let ours = shared.lanes.iter().filter(|(_, lane)| lane.tenure().holds(now));
+    let sources: Vec<String> = ours.map(|(name, _)| name.clone()).collect();
     let every = shared.lanes.values().map(|lane| lane.source().looks().every).min().unwrap_or_default();
     let quiet = shared.clock.is_virtual() && every >= Looks::default().every;
     let latest = now + if quiet { Span::hours(1) } else { every };
-    match shared.store.next_wake(sources).await {
+    match shared.store.next_wake(&sources).await {
         Ok(Some(wake)) => (wake - shared.ahead).max(now + SHORTEST_WAIT).min(latest),
         Ok(None) => latest,
         Err(error) => {

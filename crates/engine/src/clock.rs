@@ -136,14 +136,20 @@ pub(crate) struct StepDetector {
     clock: Clock,
     wall: Time,
     monotonic: Instant,
+    least: Span,
 }
 
 /// Smaller disagreements are time servers slewing, scheduling delays or suspended laptops waking up.
-const STEP: Span = Span::secs(2);
+pub(crate) const STEP: Span = Span::secs(2);
+
+/// Where another clock counts, there is no harm in asking it once too often.
+const DOUBT: Span = Span::ms(20);
 
 impl StepDetector {
-    pub(crate) fn new(clock: &Clock) -> StepDetector {
-        StepDetector { clock: clock.clone(), wall: clock.now(), monotonic: Instant::now() }
+    /// Watches a clock; `follows` says that it goes by another one.
+    pub(crate) fn new(clock: &Clock, follows: bool) -> StepDetector {
+        let least = if follows { DOUBT } else { STEP };
+        StepDetector { clock: clock.clone(), wall: clock.now(), monotonic: Instant::now(), least }
     }
 
     /// By how much the clock was stepped since the last call, if it was.
@@ -151,9 +157,43 @@ impl StepDetector {
         if !matches!(self.clock.0, Kind::System { .. }) {
             return None;
         }
-        let (wall, monotonic) = (self.clock.now(), Instant::now());
+        let (wall, monotonic) = self.read();
         let step = (wall - self.wall) - Span::from_std(monotonic - self.monotonic);
         (self.wall, self.monotonic) = (wall, monotonic);
-        (step.as_us().abs() > STEP.as_us()).then_some(step)
+        (step.as_us().abs() > self.least.as_us()).then_some(step)
+    }
+
+    /// Both clocks at one moment: whoever is held up between the two looks again.
+    fn read(&self) -> (Time, Instant) {
+        let mut tries = 0;
+        loop {
+            let (before, wall, after) = (Instant::now(), self.clock.now(), Instant::now());
+            tries += 1;
+            if after - before < Duration::from_millis(1) || tries == 4 {
+                return (wall, before);
+            }
+        }
+    }
+
+    /// The clock was moved on purpose: that is no step.
+    pub(crate) fn was_moved(&mut self, by: Span) {
+        self.wall += by;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_noticed_unless_it_was_meant() {
+        let clock = Clock::system();
+        let (mut alone, mut follower) = (StepDetector::new(&clock, false), StepDetector::new(&clock, true));
+        clock.step(-Span::hours(1));
+        follower.was_moved(-Span::hours(1));
+        assert!(alone.check().is_some_and(|step| step < -Span::mins(59)));
+        assert!(follower.check().is_none_or(|step| step.as_us().abs() < Span::mins(1).as_us()));
+        clock.step(-Span::secs(1));
+        assert!(follower.check().is_some(), "where another clock counts, a second is a reason to ask it");
     }
 }

@@ -7,6 +7,10 @@
 //!                                                                          └─► given back
 //! ```
 
+mod lane_state;
+mod leases;
+mod time;
+
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,13 +21,15 @@ use stakeout_core::{Source, Span, Time, cadence};
 use stakeout_store::{Claim, TargetId};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::warn;
 
-use crate::clock::StepDetector;
+use crate::clock::{STEP, StepDetector};
 use crate::lane::Lane;
-use crate::poll::{Departure, Finished, poll};
-use crate::ready::ReadyQueue;
+use crate::poll::{Afterwards, Departure, Finished, poll};
 use crate::shared::Shared;
+
+use self::lane_state::LaneState;
+use self::leases::{Renewal, release};
 
 /// Targets held in the timer at most; beyond it claims are given back to the store.
 pub(crate) const MAX_HELD: usize = 50_000;
@@ -45,6 +51,10 @@ pub(crate) enum Message {
     Left(String),
     /// These targets' plans changed in the store: whoever holds them lets go.
     Changed(Vec<TargetId>),
+    /// The clock is off by so much from the one that all nodes go by; answer when it was moved.
+    ClockIsOff(Span, oneshot::Sender<()>),
+    /// Answer which targets wait here, and by which version of their plans.
+    Waiting(oneshot::Sender<Vec<(TargetId, u64)>>),
     /// Answer when everything due by now has been polled, with the due time of what is held next.
     Barrier(oneshot::Sender<Option<Time>>),
 }
@@ -58,56 +68,15 @@ pub(crate) enum Mode {
     Pass,
 }
 
-struct LaneState {
-    ready: ReadyQueue,
-    /// When the limits let the next one pass, if they hold it back now.
-    blocked_until: Option<Time>,
-    /// What holds ready polls back at the moment: the rate, or answers that are slow to come.
-    held_back_by: Option<Cause>,
-    /// The target that has the focus, and when it goes next, as far as is known.
-    focus: Option<(TargetId, Time)>,
-    /// Whether the last one that went had the focus.
-    focus_went: bool,
-    /// Targets in the timer.
-    held: usize,
-}
-
-impl LaneState {
-    /// Until when the upstream is kept free for the target that has the focus: the most urgent of the others would not
-    /// be back in time, and can wait so long. One that cannot wait delays the focus by one request at most.
-    fn keeps_free_until(&self, limits: &Lane, now: Time) -> Option<Time> {
-        let (_, next) = self.focus.filter(|(_, next)| *next > now)?;
-        if self.focus_is_ready() {
-            return None;
-        }
-        let (departure, deadline) = self.ready.peek()?;
-        let waits = !departure.claim.state.facts.focused && limits.has_one_place() && deadline > next;
-        (waits && now + limits.usually_takes(&departure.claim.spec.role) > next).then_some(next)
-    }
-
-    /// The most urgent one; but after another one has gone, whoever has the focus does not wait for a second.
-    fn next_departure(&mut self) -> Option<Departure> {
-        match self.focus {
-            Some((focused, _)) if !self.focus_went && self.focus_is_ready() => self.ready.remove(focused),
-            _ => self.ready.pop(),
-        }
-    }
-
-    fn focus_is_ready(&self) -> bool {
-        self.focus.is_some_and(|(focused, _)| self.ready.iter().any(|d| d.claim.target == focused))
-    }
-
-    fn forget_focus(&mut self, target: TargetId) {
-        self.focus = self.focus.filter(|(focused, _)| *focused != target);
-    }
-}
-
 /// What is known of a poll in flight.
 struct InFlight {
     target: TargetId,
     fence: u64,
+    poll_no: u64,
     due: Time,
     lease_us: Arc<AtomicI64>,
+    /// How far the clock had been set back when it went.
+    set_back: Span,
 }
 
 pub(crate) struct Dispatcher {
@@ -132,27 +101,24 @@ pub(crate) struct Dispatcher {
     landed: Time,
     next_renewal: Time,
     renew_every: Span,
+    /// A renewal under way, where the store may take its time to answer.
+    renewals: JoinSet<Renewal>,
+    /// Claims whose polls came to nothing, until they are given back.
+    resting: Vec<(Time, Claim)>,
+    steps: StepDetector,
+    /// By how much the clock was set back since the start, all together.
+    set_back: Span,
+    /// A poll was planned by a clock that was far off.
+    misled: bool,
 }
 
 impl Dispatcher {
     pub(crate) fn new(shared: Arc<Shared>, mode: Mode, messages: mpsc::Receiver<Message>) -> Dispatcher {
-        let lane = |name: &String| {
-            let ready = ReadyQueue::default();
-            (
-                name.clone(),
-                LaneState {
-                    ready,
-                    blocked_until: None,
-                    held_back_by: None,
-                    focus: None,
-                    focus_went: false,
-                    held: 0,
-                },
-            )
-        };
+        let lane = |name: &String| (name.clone(), LaneState::default());
         let lanes = shared.lanes.keys().map(lane).collect();
         let now = shared.clock.now();
         let renew_every = RENEW_EVERY.min(shared.lease.over(4));
+        let steps = StepDetector::new(&shared.clock, shared.follows_store);
         Dispatcher {
             renew_every,
             shared,
@@ -169,21 +135,29 @@ impl Dispatcher {
             looked: Time(i64::MIN),
             landed: Time(i64::MIN),
             next_renewal: now + renew_every,
+            renewals: JoinSet::new(),
+            resting: Vec::new(),
+            steps,
+            set_back: Span::ZERO,
+            misled: false,
         }
     }
 
     /// Dispatches until told to stop, lets the polls in flight finish (or abandons them after `grace`) and gives
     /// everything back.
     pub(crate) async fn run(mut self, stop: tokio_util::sync::CancellationToken, grace: std::time::Duration) {
-        let mut steps = StepDetector::new(&self.shared.clock);
         loop {
-            if let Some(step) = steps.check() {
-                self.clock_was_stepped(step).await;
+            match self.steps.check() {
+                Some(step) if self.shared.follows_store => self.doubt_the_clock(step),
+                Some(step) => self.clock_was_stepped(step).await,
+                None if std::mem::take(&mut self.misled) => self.clock_was_stepped(Span::ZERO).await,
+                None => {}
             }
             let now = self.shared.clock.now();
             self.fire(now);
             self.release_ready(now);
             self.renew_leases(now).await;
+            self.end_rests(now);
             self.answer_barriers();
             self.shared.held.store(self.held.len(), Ordering::Relaxed);
             let wake = self.next_wake(now);
@@ -192,6 +166,11 @@ impl Dispatcher {
                 biased;
                 () = stop.cancelled() => break,
                 Some(finished) = self.polls.join_next_with_id(), if !self.polls.is_empty() => self.landed(finished),
+                Some(renewal) = self.renewals.join_next(), if !self.renewals.is_empty() => {
+                    if let Ok(renewal) = renewal {
+                        self.renewed(renewal);
+                    }
+                }
                 message = self.messages.recv() => match message {
                     Some(message) => self.handle(message).await,
                     None => break,
@@ -235,6 +214,17 @@ impl Dispatcher {
                 self.give_back(surplus).await;
             }
             Message::Left(source) => self.leave(&source).await,
+            Message::ClockIsOff(by, moved) => {
+                self.set_clock(by).await;
+                // Whoever asked may be gone.
+                let _ = moved.send(());
+            }
+            Message::Waiting(answer) => {
+                let held = self.held.values().map(|(claim, _)| claim);
+                let ready = self.lanes.values().flat_map(|lane| lane.ready.iter()).map(|d| &d.claim);
+                let plans = held.chain(ready).map(|claim| (claim.target, claim.plan_version)).collect();
+                let _ = answer.send(plans);
+            }
             Message::Changed(targets) => {
                 self.shared.live.replanned();
                 let mut dropped = Vec::new();
@@ -335,8 +325,10 @@ impl Dispatcher {
                 let in_flight = InFlight {
                     target: departure.claim.target,
                     fence: departure.claim.fence,
+                    poll_no: departure.claim.poll_no,
                     due: departure.timing.due,
                     lease_us: Arc::clone(&departure.lease_us),
+                    set_back: self.set_back,
                 };
                 let task = self.polls.spawn(async move {
                     let lane = shared.lanes.get(&source).expect("exists, because lanes are never removed");
@@ -351,8 +343,9 @@ impl Dispatcher {
     /// A poll came back.
     fn landed(&mut self, landed: Result<(tokio::task::Id, Finished), tokio::task::JoinError>) {
         let task = landed.as_ref().map_or_else(tokio::task::JoinError::id, |(id, _)| *id);
-        self.tasks.remove(&task);
-        let Finished { target, kept, report } = match landed {
+        let went = self.tasks.remove(&task);
+        self.misled |= went.as_ref().is_some_and(|went| self.set_back - went.set_back > STEP);
+        let Finished { target, claim, report } = match landed {
             Ok((_, finished)) => finished,
             Err(error) => {
                 // A bug of ours: the claim runs out with its lease, everything else goes on.
@@ -371,14 +364,21 @@ impl Dispatcher {
             }
         }
         self.shared.stats.record(&report);
-        if let Some(claim) = kept {
-            let sheds = self.shared.lanes.get(&claim.source).is_some_and(Lane::sheds);
-            if self.waiting() < MAX_HELD && self.mode == Mode::Service && !sheds {
-                let now = self.shared.clock.now();
-                self.hold(claim, now);
-            } else {
-                self.give_back_later(vec![claim]);
+        let now = self.shared.clock.now();
+        match claim {
+            Afterwards::Kept(mut claim) => {
+                // Its end may have been worked out before the clock was set back.
+                claim.lease_until += went.map_or(Span::ZERO, |went| went.set_back) - self.set_back;
+                let sheds = self.shared.lanes.get(&claim.source).is_some_and(Lane::sheds);
+                if self.waiting() < MAX_HELD && self.mode == Mode::Service && !sheds {
+                    self.hold(claim, now);
+                } else {
+                    self.give_back_later(vec![claim]);
+                }
             }
+            Afterwards::Gone => {}
+            Afterwards::GiveBack(claim) => self.give_back_later(vec![claim]),
+            Afterwards::Rest(claim) => self.rest(claim, now),
         }
     }
 
@@ -408,98 +408,6 @@ impl Dispatcher {
         let targets: Vec<TargetId> = held.chain(ready.map(|departure| departure.claim.target)).collect();
         let claims = targets.into_iter().filter_map(|target| self.let_go(target)).collect();
         self.give_back(claims).await;
-    }
-
-    async fn give_back(&self, claims: Vec<Claim>) {
-        if claims.is_empty() {
-            return;
-        }
-        let claims: Vec<(TargetId, u64)> = claims.iter().map(|claim| (claim.target, claim.fence)).collect();
-        let _busy = self.shared.clock.busy();
-        if let Err(error) = self.shared.store.release(&claims).await {
-            // They run out with their lease.
-            warn!(%error, claims = claims.len(), "claims could not be given back");
-            self.shared.store_failed(&error);
-        }
-    }
-
-    fn give_back_later(&self, claims: Vec<Claim>) {
-        let shared = Arc::clone(&self.shared);
-        let busy = shared.clock.busy();
-        tokio::spawn(async move {
-            let claims: Vec<(TargetId, u64)> =
-                claims.iter().map(|claim| (claim.target, claim.fence)).collect();
-            if let Err(error) = shared.store.release(&claims).await {
-                warn!(%error, claims = claims.len(), "claims could not be given back");
-                shared.store_failed(&error);
-            }
-            shared.look.notify_one();
-            drop(busy);
-        });
-    }
-
-    /// Extends leases that would run out while their targets wait here.
-    async fn renew_leases(&mut self, now: Time) {
-        if now < self.next_renewal {
-            return;
-        }
-        self.next_renewal = now + self.renew_every;
-        let soon = now + self.shared.lease.over(2);
-        let mut expiring: Vec<(TargetId, u64)> = Vec::new();
-        let held = self.held.values().filter(|(claim, _)| claim.lease_until < soon);
-        expiring.extend(held.map(|(claim, _)| (claim.target, claim.fence)));
-        // What waits for its turn, or for the upstream, is ours as much as what waits for its time.
-        let soon_us = soon.us();
-        let ready = self.lanes.values().flat_map(|lane| lane.ready.iter());
-        let ready = ready.filter(|departure| departure.lease_us.load(Ordering::Acquire) < soon_us);
-        expiring.extend(ready.map(|departure| (departure.claim.target, departure.claim.fence)));
-        let in_flight = self.tasks.values().filter(|poll| poll.lease_us.load(Ordering::Acquire) < soon_us);
-        expiring.extend(in_flight.map(|poll| (poll.target, poll.fence)));
-        if expiring.is_empty() {
-            return;
-        }
-        let until = now + self.shared.lease;
-        let _busy = self.shared.clock.busy();
-        match self.shared.store.renew(&expiring, until).await {
-            Ok(lost) => self.renewed(&expiring, &lost, until),
-            Err(error) => self.shared.store_failed(&error),
-        }
-    }
-
-    fn renewed(&mut self, renewed: &[(TargetId, u64)], lost: &[TargetId], until: Time) {
-        let renewed: HashSet<TargetId> = renewed.iter().map(|(target, _)| *target).collect();
-        for target in lost {
-            self.let_go(*target);
-        }
-        let kept = |target: &TargetId| renewed.contains(target) && !lost.contains(target);
-        for (claim, _) in self.held.values_mut().filter(|(claim, _)| kept(&claim.target)) {
-            claim.lease_until = until;
-        }
-        let ready = self.lanes.values().flat_map(|lane| lane.ready.iter());
-        let ready = ready.filter(|d| kept(&d.claim.target)).map(|d| &d.lease_us);
-        let in_flight = self.tasks.values().filter(|poll| kept(&poll.target)).map(|poll| &poll.lease_us);
-        ready.chain(in_flight).for_each(|lease| lease.store(until.us(), Ordering::Release));
-    }
-
-    /// After a step of the wall clock, what was computed with the old time is computed anew.
-    async fn clock_was_stepped(&mut self, step: Span) {
-        info!(%step, "the clock was stepped: due times are computed anew");
-        for lane in self.shared.lanes.values() {
-            lane.forget_waits();
-        }
-        let ready = self.lanes.values_mut().flat_map(|lane| lane.ready.drain().map(|d| d.claim));
-        let mut claims: Vec<Claim> = ready.collect();
-        claims.extend(self.held.drain().map(|(_, (claim, _))| claim));
-        self.lanes.values_mut().for_each(|lane| lane.held = 0);
-        self.fires.clear();
-        self.timer.clear();
-        self.give_back(claims).await;
-        self.looked = Time(i64::MIN);
-        self.next_renewal = self.shared.clock.now();
-        if let Err(error) = crate::replan::everything(&self.shared, Some(step)).await {
-            self.shared.store_failed(&error);
-        }
-        self.shared.look.notify_one();
     }
 
     /// Answers those who wait for everything that was due when they asked.
@@ -533,19 +441,20 @@ impl Dispatcher {
         let longest = now + LONGEST_SLEEP;
         // In virtual time nothing happens between wake-ups that somebody else did not announce.
         let limit = if self.shared.clock.is_virtual() { self.next_renewal } else { longest };
-        blocked.chain(timer).chain([limit]).min().unwrap_or(longest)
+        let rests = self.resting.iter().map(|(until, _)| *until);
+        blocked.chain(timer).chain(rests).chain([limit]).min().unwrap_or(longest)
     }
 
     /// No new polls; those in flight finish or are abandoned without a trace; every claim is given back.
     async fn wind_down(mut self, grace: std::time::Duration) {
         let finishing = async {
-            while let Some(finished) = self.polls.join_next().await {
-                if let Ok(Finished { kept, report, .. }) = finished {
-                    self.shared.stats.record(&report);
-                    if let Some(claim) = kept {
-                        let now = self.shared.clock.now();
-                        self.held.insert(claim.target, (claim, now));
-                    }
+            while let Some(finished) = self.polls.join_next_with_id().await {
+                let Ok((task, Finished { claim, report, .. })) = finished else { continue };
+                self.tasks.remove(&task);
+                self.shared.stats.record(&report);
+                if let Afterwards::Kept(claim) | Afterwards::GiveBack(claim) | Afterwards::Rest(claim) = claim {
+                    let now = self.shared.clock.now();
+                    self.held.insert(claim.target, (claim, now));
                 }
             }
         };
@@ -554,8 +463,12 @@ impl Dispatcher {
             self.polls.shutdown().await;
         }
         let ready = self.lanes.values_mut().flat_map(|lane| lane.ready.drain().map(|d| d.claim));
-        let claims: Vec<Claim> = ready.chain(self.held.drain().map(|(_, (claim, _))| claim)).collect();
-        self.give_back(claims).await;
+        let held = self.held.drain().map(|(_, (claim, _))| claim);
+        let rested = self.resting.drain(..).map(|(_, claim)| claim);
+        let waiting = ready.chain(held).chain(rested).map(|claim| (claim.target, claim.fence));
+        // What was abandoned must not be committed any more, and nobody should wait for its lease.
+        let abandoned = self.tasks.values().map(|poll| (poll.target, poll.fence));
+        release(Arc::clone(&self.shared), waiting.chain(abandoned).collect()).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::time::Duration;
 
 use stakeout_core::alert::{Alerts, Silence};
@@ -177,6 +177,8 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         node: config.node,
         started: config.clock.now(),
         clock: config.clock,
+        follows_store: agreed.follows(),
+        clock_in_doubt: AtomicBool::new(false),
         store: config.store,
         fetch: config.fetch,
         lanes,

@@ -8,7 +8,7 @@ use serde_json::Value as Json;
 use stakeout_core::Span;
 use stakeout_store::{Hint, KvRow, StoreError};
 use tokio::sync::broadcast::error::RecvError;
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
@@ -59,9 +59,10 @@ pub(crate) async fn follow(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message
             biased;
             () = stop.cancelled() => return,
             hint = hints.recv() => hint,
-            () = shared.clock.sleep_until(next) => {
+            // A clock that was set back must not put it off.
+            () = shared.clock.sleep_until(next.min(shared.clock.now() + LOOK_EVERY)) => {
                 next = shared.clock.now() + LOOK_EVERY;
-                if let Err(error) = look(&shared).await {
+                if let Err(error) = look(&shared, &dispatcher).await {
                     warn!(%error, "what other nodes changed could not be read");
                     shared.store_failed(&error);
                 }
@@ -87,17 +88,43 @@ pub(crate) async fn follow(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message
                     shared.store_failed(&error);
                 }
             }
-            Ok(Hint::Missed) | Err(RecvError::Lagged(_)) => shared.look.notify_one(),
+            Ok(Hint::Missed) | Err(RecvError::Lagged(_)) => {
+                shared.look.notify_one();
+                if let Err(error) = plans(&shared, &dispatcher).await {
+                    shared.store_failed(&error);
+                }
+            }
             Err(RecvError::Closed) => return,
         }
     }
 }
 
-/// Finds what was not heard: events and values.
-async fn look(shared: &Shared) -> Result<(), StoreError> {
+/// Finds what was not heard: events, values, plans, and a schema that has become too new.
+async fn look(shared: &Shared, dispatcher: &mpsc::Sender<Message>) -> Result<(), StoreError> {
+    shared.store.check_schema().await?;
     let ends = shared.store.log_ends().await?;
     shared.heard(ends.newest);
-    values(shared).await
+    values(shared).await?;
+    if shared.store.hears_hints().await? { Ok(()) } else { plans(shared, dispatcher).await }
+}
+
+/// Has the dispatcher let go of targets that were re-planned, switched or removed without a word that was heard.
+async fn plans(shared: &Shared, dispatcher: &mpsc::Sender<Message>) -> Result<(), StoreError> {
+    let (answer, waiting) = oneshot::channel();
+    // Whoever is stopping has nothing to let go of.
+    if dispatcher.send(Message::Waiting(answer)).await.is_err() {
+        return Ok(());
+    }
+    let Ok(waiting) = waiting.await else { return Ok(()) };
+    if waiting.is_empty() {
+        return Ok(());
+    }
+    let moved = shared.store.moved_on(&waiting).await?;
+    if !moved.is_empty() {
+        // As above.
+        let _ = dispatcher.send(Message::Changed(moved)).await;
+    }
+    Ok(())
 }
 
 /// Tells of the values that other nodes published. What this node publishes meanwhile makes the reading too old.

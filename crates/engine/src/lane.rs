@@ -139,6 +139,12 @@ impl Lane {
         before
     }
 
+    /// The clock is set back: what ends by it ends at the same moment as before.
+    pub(crate) fn clock_was_set_back(&self, by: Span) {
+        let mut tenure = self.tenure.lock().expect("never poisoned, because nothing panics while it is held");
+        *tenure = tenure.moved(by);
+    }
+
     /// The upstream told another node to leave it alone until then.
     pub(crate) fn left_alone(&self, until: Time) {
         self.limiter().wait_until(until);

@@ -26,7 +26,7 @@ pub(crate) use standing::{NAMESPACE as CREDENTIALS, is_refused};
 use crate::lane::{Lane, Place};
 use crate::shared::Shared;
 
-use self::commit::Landing;
+use self::commit::{Landing, Settled};
 
 /// A poll that is about to happen: the claim, and how it came to be sent now.
 pub(crate) struct Departure {
@@ -43,10 +43,22 @@ pub(crate) struct Departure {
 pub(crate) struct Finished {
     /// The target.
     pub(crate) target: stakeout_store::TargetId,
-    /// The claim with its new schedule, when it is kept; `None` when it was given back or lost.
-    pub(crate) kept: Option<Claim>,
+    /// What becomes of its claim.
+    pub(crate) claim: Afterwards,
     /// Everything else.
     pub(crate) report: Report,
+}
+
+/// What becomes of a claim after its poll.
+pub(crate) enum Afterwards {
+    /// It goes on, with its new schedule.
+    Kept(Claim),
+    /// The store has it back already, or somebody else has it.
+    Gone,
+    /// The poll is in, but what the row says now is not known: whoever claims it next reads it.
+    GiveBack(Claim),
+    /// The poll came to nothing; the target is due as before, after a rest.
+    Rest(Claim),
 }
 
 /// A poll in numbers, for statistics, logs and the caller of a pass.
@@ -137,7 +149,7 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
     let planned = plan::plan(&job, &fetched, &compared);
 
     let mut tries = 0;
-    let (committed, mut report) = loop {
+    let (settled, mut report) = loop {
         // What did the records that changed look like before? Unchanged polls read nothing.
         let recalled = recall::recall(&job, &compared).await;
 
@@ -149,13 +161,13 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
         match commit::commit(&job, &fetched, &compared, judged, &planned).await {
             Landing::Conflict if tries < MOST_TRIES => {}
             Landing::Conflict => break commit::gave_up(&job, &fetched, &compared, &planned),
-            Landing::Settled(committed, report) => break (committed, *report),
+            Landing::Settled(settled, report) => break (settled, *report),
         }
     };
     // Does it say where else to look?
-    if committed.is_some() {
+    if matches!(settled, Settled::In(_)) {
         report.touched.extend(hint::follow(&job, &compared).await);
     }
     let target = claim.target;
-    Finished { target, kept: committed.and_then(|committed| committed.kept(claim)), report }
+    Finished { target, claim: settled.afterwards(claim), report }
 }

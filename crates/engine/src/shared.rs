@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
 
 use stakeout_core::{Event, Span, Time};
 use stakeout_store::{Done, KvRow, Store, StoreError};
@@ -24,6 +24,10 @@ use crate::stats::Stats;
 pub(crate) struct Shared {
     pub(crate) node: String,
     pub(crate) clock: Clock,
+    /// Whether the clock goes by the store's, as those of other nodes do.
+    pub(crate) follows_store: bool,
+    /// Somebody set this machine's clock: the store's should be asked.
+    pub(crate) clock_in_doubt: AtomicBool,
     pub(crate) store: Arc<dyn Store>,
     pub(crate) fetch: Arc<dyn Fetch>,
     pub(crate) lanes: BTreeMap<String, Lane>,
@@ -117,8 +121,7 @@ impl Shared {
     /// A read failed: fatal ones end the engine, passing ones are somebody's warning.
     pub(crate) fn store_failed(&self, error: &StoreError) {
         if error.is_fatal() {
-            let message = error.to_string();
-            self.fatal.raise(StoreError::Database { doing: "read", message });
+            self.fatal.raise(error.clone());
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Instant;
 
 use stakeout_core::{Span, Time};
 use stakeout_store::{Allowance, Grant, GrantRequest, LeaseRequest, StoreError};
@@ -29,7 +30,8 @@ const FRESH: f64 = 0.5;
 /// This node's side of the agreement.
 pub(crate) struct Sharing {
     shared: Arc<Shared>,
-    next: Time,
+    /// Not by the clock that others go by: one that was set back must not put it off.
+    next: Instant,
     wanted: HashMap<String, Wanted>,
 }
 
@@ -58,13 +60,13 @@ impl Wanted {
 
 impl Sharing {
     pub(crate) fn new(shared: Arc<Shared>) -> Sharing {
-        Sharing { shared, next: Time(i64::MIN), wanted: HashMap::new() }
+        Sharing { shared, next: Instant::now(), wanted: HashMap::new() }
     }
 
     /// Agrees anew if it is time to; has the dispatcher let go of sources that are lost.
     pub(crate) async fn refresh(&mut self, dispatcher: &mpsc::Sender<Message>) {
         let shared = Arc::clone(&self.shared);
-        if !shared.store.is_shared() || shared.clock.now() < self.next {
+        if !shared.store.is_shared() || Instant::now() < self.next {
             return;
         }
         for (name, lane) in &shared.lanes {
@@ -85,7 +87,7 @@ impl Sharing {
                 }
             }
         }
-        self.next = shared.clock.now() + EVERY;
+        self.next = Instant::now() + shared.clock.real(EVERY);
     }
 }
 

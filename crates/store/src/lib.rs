@@ -20,7 +20,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::adherence::Run;
-use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Time};
+use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Span, Time};
 
 pub use error::StoreError;
 pub use hint::Hint;
@@ -206,9 +206,17 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
-    /// The time by which all its processes go; `None` where each may go by its own.
-    async fn clock(&self) -> Result<Option<Time>> {
+    /// The time by which all its processes go, asked at `now` by the caller's clock; `None` where each may go by its own.
+    async fn clock(&self, _now: Time) -> Result<Option<Time>> {
         Ok(None)
+    }
+
+    /// The caller's clock is about to be moved by so much, to agree with [`Store::clock`].
+    fn clock_was_set(&self, _by: Span) {}
+
+    /// Whether this program may still work with the schema, which another node may have brought further meanwhile.
+    async fn check_schema(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Takes or keeps a lease; `None` when another node has it. Nobody to agree with: always had.
@@ -245,5 +253,15 @@ pub trait Store: Send + Sync + 'static {
     /// What other processes say they changed. Hints get lost; looking is the truth. `None` when nobody else can write.
     fn hints(&self) -> Option<tokio::sync::broadcast::Receiver<Hint>> {
         None
+    }
+
+    /// Whether hints arrive at the moment. Asked about once a second; the answer may lag a few seconds behind.
+    async fn hears_hints(&self) -> Result<bool> {
+        Ok(true)
+    }
+
+    /// Those of these targets whose plan is no longer of the version given, or that are gone.
+    async fn moved_on(&self, _plans: &[(TargetId, u64)]) -> Result<Vec<TargetId>> {
+        Ok(Vec::new())
     }
 }

@@ -15,7 +15,7 @@ use stakeout_store::{
 use tokio_postgres::{Client, NoTls};
 
 /// The schema version of this program.
-const STEPS: i64 = 2;
+const STEPS: i64 = 3;
 
 /// A new database's URL; leaves the test when there is no server.
 macro_rules! database {
@@ -95,6 +95,98 @@ async fn a_node_works_with_the_next_schema_and_refuses_the_one_after() {
         let StoreError::TooNew { found: is, known: of } = error else { panic!("{error}") };
         assert_eq!((is, of), (found, known));
     }
+}
+
+/// An upgrade, node by node: the old one goes on while the new one brings the schema further, and both commit. When a
+/// third is two steps ahead of the old one, that is told so when it looks; the one between works with both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_versions_commit_side_by_side_and_a_third_is_one_too_many() {
+    const NEXT: &[&[&str]] = &[&["ALTER TABLE targets ADD COLUMN colour text NOT NULL DEFAULT 'grey';"]];
+    const AFTER: &[&[&str]] = &[NEXT[0], &["ALTER TABLE targets ADD COLUMN weight bigint;"]];
+    let url = database!();
+    let ahead = |steps| {
+        let options = PgOptions { clock: LeaseClock::Caller, ..PgOptions::default() };
+        PgStore::open_ahead(&url, options, steps)
+    };
+    let keys: Vec<String> = (0..8).map(|n| format!("t{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let old = World::with(open(&url).await, &keys).await;
+    let mut claims = old.claim(0).await;
+    let new = World { store: Arc::new(ahead(NEXT).await.expect("the next version opens it")) };
+    let others = claims.split_off(4);
+    let mut writing = tokio::task::JoinSet::new();
+    for (world, mut claims) in [(old, claims), (new, others)] {
+        writing.spawn(async move {
+            for round in 1..=20 {
+                world.store.check_schema().await.expect("one step apart");
+                let polls: Vec<Poll> =
+                    claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
+                let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
+                for outcome in world.store.commit(batch).await.expect("commit") {
+                    assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+                }
+                claims = claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect();
+            }
+            world
+        });
+    }
+    let worlds = writing.join_all().await;
+    ahead(AFTER).await.expect("the version after opens it");
+    let mut verdicts = Vec::new();
+    for world in &worlds {
+        verdicts.push(world.store.check_schema().await.is_ok());
+    }
+    verdicts.sort_unstable();
+    assert_eq!(verdicts, [false, true], "two steps are too many, one is not");
+}
+
+/// Behind a pooler words may never arrive: whoever holds targets finds out which of them moved on.
+#[tokio::test]
+async fn plans_that_moved_on_are_found_by_comparing() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a", "b", "c"]).await;
+    let claims = world.claim(0).await;
+    let held: Vec<_> = claims.iter().map(|claim| (claim.target, claim.plan_version)).collect();
+    assert_eq!(world.store.moved_on(&held).await.expect("compared"), []);
+    world.store.poll_now(held[1].0, at(1)).await.expect("asked for");
+    world.store.set_enabled(held[2].0, false, at(1)).await.expect("switched off");
+    let mut moved = world.store.moved_on(&held).await.expect("compared");
+    moved.sort_unstable();
+    assert_eq!(moved, [held[1].0, held[2].0]);
+}
+
+/// A node that hears what it says itself knows that it hears others.
+#[tokio::test]
+async fn whoever_listens_hears_himself() {
+    let url = database!();
+    let store = open(&url).await;
+    let began = std::time::Instant::now();
+    while !store.hears_hints().await.expect("asked") {
+        assert!(began.elapsed() < std::time::Duration::from_secs(60), "nothing was heard");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// More targets are re-planned at once than fit into one word: every one of them is named.
+#[tokio::test]
+async fn no_word_is_cut_short() {
+    const MANY: usize = 700;
+    let url = database!();
+    let keys: Vec<String> = (0..MANY).map(|n| format!("t{n:04}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let world = World::with(open(&url).await, &keys).await;
+    let listener = open(&url).await;
+    let mut hints = listener.hints().expect("a shared store");
+    let raw = raw(&url).await;
+    raw.batch_execute("SELECT stakeout_hint('plans', ARRAY(SELECT id FROM targets))").await.expect("said");
+    let mut named = std::collections::BTreeSet::new();
+    while named.len() < MANY {
+        match hints.recv().await.expect("words") {
+            Hint::Plans(targets) => named.extend(targets),
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(world);
 }
 
 #[tokio::test]

@@ -17,7 +17,7 @@ use super::fetch::Fetched;
 use super::judge::Judged;
 use super::normalize::redact;
 use super::plan::Planned;
-use super::{Job, Report};
+use super::{Afterwards, Job, Report};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -27,9 +27,33 @@ const MESSAGE_CHARS: usize = 500;
 /// What became of a poll's commit.
 pub(super) enum Landing {
     /// It is in, or it never happened.
-    Settled(Option<Committed>, Box<Report>),
+    Settled(Settled, Box<Report>),
     /// A shared record is another than was recalled.
     Conflict,
+}
+
+/// How a poll ended.
+pub(super) enum Settled {
+    /// It is in.
+    In(Committed),
+    /// It was in before: the answer to an earlier try got lost, and with it what the row says now.
+    Before,
+    /// It came to nothing, and the claim is still ours.
+    Dropped,
+    /// It came to nothing, because somebody else has the target.
+    Lost,
+}
+
+impl Settled {
+    /// What becomes of the claim.
+    pub(super) fn afterwards(self, claim: Claim) -> Afterwards {
+        match self {
+            Settled::In(committed) => committed.kept(claim).map_or(Afterwards::Gone, Afterwards::Kept),
+            Settled::Before => Afterwards::GiveBack(claim),
+            Settled::Dropped => Afterwards::Rest(claim),
+            Settled::Lost => Afterwards::Gone,
+        }
+    }
 }
 
 pub(super) async fn commit(
@@ -44,8 +68,8 @@ pub(super) async fn commit(
         Ok(judged) => judged,
         Err(error) => {
             job.shared.store_failed(&error);
-            let (committed, report) = abandoned(job, report, "its records could not be read");
-            return Landing::Settled(committed, Box::new(report));
+            let (settled, report) = dropped(job, report, "its records could not be read");
+            return Landing::Settled(settled, Box::new(report));
         }
     };
     report.changes = judged.changes;
@@ -59,16 +83,20 @@ pub(super) async fn commit(
         report.failure = Some(failure);
         outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     }
-    let (committed, report) = match outcome {
+    let (settled, report) = match outcome {
         Some(CommitOutcome::Done(done)) => finished(job, report, committed, done),
-        Some(CommitOutcome::AlreadyDone) => abandoned(job, report, "it was committed before"),
-        Some(CommitOutcome::Stale) => abandoned(job, report, "the claim was lost"),
+        Some(CommitOutcome::AlreadyDone) => {
+            (Settled::Before, abandoned(job, report, "it was committed before"))
+        }
+        Some(CommitOutcome::Stale) => (Settled::Lost, abandoned(job, report, "the claim was lost")),
         Some(CommitOutcome::Conflict) => return Landing::Conflict,
-        Some(CommitOutcome::Older) => abandoned(job, report, "a later poll was committed before"),
-        Some(CommitOutcome::Poisoned(reason)) => abandoned(job, report, &reason),
-        None => abandoned(job, report, "the store is not available"),
+        Some(CommitOutcome::Older) => {
+            (Settled::Lost, abandoned(job, report, "a later poll was committed before"))
+        }
+        Some(CommitOutcome::Poisoned(reason)) => dropped(job, report, &reason),
+        None => dropped(job, report, "the store is not available"),
     };
-    Landing::Settled(committed, Box::new(report))
+    Landing::Settled(settled, Box::new(report))
 }
 
 /// A shared record changed under our hands again and again; the next poll sees it, too.
@@ -77,8 +105,8 @@ pub(super) fn gave_up(
     fetched: &Fetched,
     compared: &Compared,
     planned: &Planned,
-) -> (Option<Committed>, Report) {
-    abandoned(job, report(job, fetched, compared, planned), "its records kept changing")
+) -> (Settled, Report) {
+    dropped(job, report(job, fetched, compared, planned), "its records kept changing")
 }
 
 fn assemble(
@@ -323,7 +351,7 @@ fn finished(
     mut report: Report,
     commit: Arc<PollCommit>,
     done: Done,
-) -> (Option<Committed>, Report) {
+) -> (Settled, Report) {
     report.events = done.events.len() as u32;
     report.history_rows = done.history_rows;
     report.next_due = done.schedule.due;
@@ -344,7 +372,7 @@ fn finished(
     if !done.held {
         job.shared.given_back(done.schedule.due);
     }
-    (Some(Committed { commit, done }), report)
+    (Settled::In(Committed { commit, done }), report)
 }
 
 /// A poll that is in.
@@ -376,9 +404,13 @@ impl Committed {
 }
 
 /// The poll leaves no trace; whoever claims the target next polls it again.
-fn abandoned(job: &Job<'_>, report: Report, why: &str) -> (Option<Committed>, Report) {
+fn dropped(job: &Job<'_>, report: Report, why: &str) -> (Settled, Report) {
+    (Settled::Dropped, abandoned(job, report, why))
+}
+
+fn abandoned(job: &Job<'_>, report: Report, why: &str) -> Report {
     warn!(source = %report.source, target_key = %report.target, poll_no = job.claim.poll_no + 1, why, "poll dropped");
-    (None, Report { outcome: None, ..report })
+    Report { outcome: None, ..report }
 }
 
 fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Planned) -> Report {

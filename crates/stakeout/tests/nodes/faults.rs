@@ -3,43 +3,12 @@
 
 use std::time::{Duration, Instant};
 
-use stakeout_sim::{Act, Loopback, SplitMix64};
 use stakeout_store::conformance::server::PostgresServer;
 use tokio::runtime::Runtime;
 
-use crate::faketime::faketime;
 use crate::proxy::Proxy;
-use crate::support::{Eye, LEASE_MS, Node, Site, now_ms, until, until_within};
-use crate::truth::{INTERVAL_MS, SEED, TIMEOUT_MS, Truth};
-
-/// The lease, one request time-out of the successor, a look, and a machine that has other things to do.
-const SOON: Duration = Duration::from_millis(LEASE_MS + TIMEOUT_MS + 1_000 + 5_000);
-
-/// Lets the nodes poll for a while.
-fn some_polls(eye: &Eye, truth: &mut Truth) {
-    let began = now_ms();
-    let polls = eye.polls() + 40;
-    until("it is polled", || eye.polls() > polls);
-    truth.calm_since(began);
-}
-
-/// The same, all by one node: a hand-over between clocks that differ waits until the target is due by the other one.
-fn some_polls_by_one(eye: &Eye, truth: &mut Truth) {
-    loop {
-        let (began, holder) = (now_ms(), eye.holder());
-        let polls = eye.polls() + 40;
-        until("it is polled", || eye.polls() > polls);
-        if holder.is_some() && holder == eye.holder() {
-            return truth.calm_since(began);
-        }
-    }
-}
-
-/// What the report says about the time that nobody polled.
-fn longest_miss(eye: &Eye) -> (i64, Vec<String>) {
-    let missed = eye.number("SELECT max(missed)::text FROM polls");
-    (missed, eye.texts("SELECT DISTINCT missed_cause FROM polls WHERE missed_cause IS NOT NULL"))
-}
+use crate::support::{LEASE_MS, Node, Site, until, until_within};
+use crate::truth::{Gap, INTERVAL_MS, SOON, Truth, some_polls};
 
 #[test]
 fn a_database_that_crashes_comes_back_to_nodes_that_go_on() {
@@ -55,18 +24,23 @@ fn a_database_that_crashes_comes_back_to_nodes_that_go_on() {
     for _ in 0..3 {
         some_polls(&eye, &mut truth);
         truth.kill();
+        let gap = Gap::begins(&eye);
         server.crash_and_restart();
         let polls = eye.polls();
         let took = until_within(SOON, "it is polled again", || eye.polls() > polls);
-        println!("polled again {took:?} after the restart");
+        println!("polled again {took:?} after the restart; {}", gap.is_named(&eye));
     }
     some_polls(&eye, &mut truth);
     nodes.iter_mut().for_each(Node::stop);
     assert!(truth.compare(&eye) > 5, "too few states to check");
 }
 
+const MINUTE: Duration = Duration::from_secs(60);
+/// Calls that were made just before the way was open again are given up after half a minute.
+const AFTER_SILENCE: Duration = Duration::from_secs(45);
+
 #[test]
-fn a_database_out_of_reach_is_waited_for() {
+fn a_database_out_of_reach_for_a_minute_is_waited_for() {
     let Some(site) = Site::new() else { return };
     let proxy = Proxy::to(PostgresServer::shared().expect("it was there").socket());
     let mut truth = Truth::new(2_000);
@@ -76,25 +50,21 @@ fn a_database_out_of_reach_is_waited_for() {
     let eye = site.eye();
     until("it is polled", || eye.polls() > 5);
     some_polls(&eye, &mut truth);
-    proxy.close();
+    let gap = Gap::begins(&eye);
+    // Nobody is told: every call under way waits for an answer until it is given up.
+    proxy.cut();
     let polls = eye.polls();
     let away = Instant::now();
-    until("the lease has run out twice", || {
-        eye.polls();
-        away.elapsed() > Duration::from_millis(2 * LEASE_MS)
-    });
+    until_within(2 * MINUTE, "a minute has passed", || away.elapsed() > MINUTE);
     assert!(eye.polls() <= polls + 1, "nothing can have been committed");
     proxy.open();
-    let took = until_within(SOON, "it is polled again", || eye.polls() > polls + 1);
+    let took = until_within(AFTER_SILENCE, "it is polled again", || eye.polls() > polls + 1);
     some_polls(&eye, &mut truth);
     for node in &mut nodes {
         assert!(node.child.try_wait().expect("looked").is_none(), "it goes on");
         node.stop();
     }
-    let (missed, causes) = longest_miss(&eye);
-    println!("polled again after {took:?}; {missed} polls missed, because of {causes:?}");
-    // Two leases at 40 ms each.
-    assert!(missed as u64 > LEASE_MS / INTERVAL_MS && !causes.is_empty(), "the report names the gap");
+    println!("polled again after {took:?}; {}", gap.is_named(&eye));
     assert!(truth.compare(&eye) > 2, "too few states to check");
 }
 
@@ -130,124 +100,48 @@ fn a_node_that_is_cut_off_is_replaced_and_not_heard_any_more() {
             proxies[cut].close()
         }
         let polls = eye.polls();
+        let gap = Gap::begins(&eye);
         let took = until_within(SOON, "the other one takes over", || {
             eye.holder().as_deref() == Some(names[1 - cut]) && eye.polls() > polls + 3
         });
-        println!("round {round}: {holder} was cut off, {} took over after {took:?}", names[1 - cut]);
+        let named = gap.is_named(&eye);
+        println!("round {round}: {holder} was cut off, {} took over after {took:?}; {named}", names[1 - cut]);
         proxies[cut].open();
     }
     some_polls(&eye, &mut truth);
     nodes.iter_mut().for_each(Node::stop);
-    assert!(longest_miss(&eye).1.contains(&"lease_lost".to_owned()), "the report names the gap");
     assert!(truth.compare(&eye) > 5, "too few states to check");
 }
 
-/// Two nodes whose clocks are four seconds apart agree on who holds what; due times are where each of them believes, so
-/// whoever gets a target from a node that is ahead waits out the difference.
+/// The commit got in, but its answer was lost with the connection. Whoever tries again hears that it is in and knows no
+/// more: the target is given back, and nobody waits for its lease, which is a minute here.
 #[test]
-#[ignore = "a state shown for two seconds can go unseen after a take-over between such clocks"]
-fn clocks_that_differ_by_four_seconds_change_nothing_while_one_node_has_a_target() {
+fn a_commit_whose_answer_is_lost_costs_no_lease() {
     let Some(site) = Site::new() else { return };
-    if faketime("+0s").is_none() {
-        return;
-    }
+    let proxy = Proxy::to(PostgresServer::shared().expect("it was there").socket());
     let mut truth = Truth::new(2_000);
     let source = truth.source(&format!("{INTERVAL_MS}ms"));
-    let start = |name: &str, ahead: &str| {
-        let variables = faketime(ahead).expect("looked for above");
-        let variables = variables.each_ref().map(|(name, value)| (*name, value.as_str()));
-        site.odd_node(name, &site.database, &source, &variables)
-    };
-    let names = [("one", "+2s"), ("two", "-2s")];
-    let mut nodes = names.map(|(name, ahead)| start(name, ahead));
+    let config = site.configure("one", &proxy.url(&site.database), "off", &source);
+    let patient = std::fs::read_to_string(&config).expect("a configuration");
+    let patient = patient.replace(&format!("lease = \"{LEASE_MS}ms\""), "lease = \"60s\"");
+    std::fs::write(&config, patient).expect("written");
+    let mut node = Node::start(&config);
     let eye = site.eye();
     until("it is polled", || eye.polls() > 5);
-    for round in 0..4 {
-        some_polls_by_one(&eye, &mut truth);
-        let mut holder = None;
-        until("it is held", || {
-            holder = eye.holder();
-            holder.is_some()
-        });
-        let victim =
-            names.iter().position(|(name, _)| Some(*name) == holder.as_deref()).expect("one of ours");
-        nodes[victim].signal("-KILL");
-        nodes[victim].wait();
+    for round in 0..3 {
+        some_polls(&eye, &mut truth);
         let polls = eye.polls();
-        // Two seconds of difference may be waited for by whoever believes that it is not due yet.
-        let took = until_within(SOON + Duration::from_secs(4), "the other one takes over", || {
-            eye.polls() > polls + 3
-        });
-        println!("round {round}: {} took over after {took:?}", names[1 - victim].0);
-        nodes[victim] = start(names[victim].0, names[victim].1);
+        proxy.deafen();
+        until("a commit got in", || eye.polls() > polls);
+        proxy.close();
+        let polls = eye.polls();
+        proxy.open();
+        // Far less than the lease, and enough for a busy machine.
+        let took = until_within(Duration::from_secs(20), "it is polled again", || eye.polls() > polls);
+        println!("round {round}: polled again after {took:?}");
     }
-    some_polls_by_one(&eye, &mut truth);
-    nodes.iter_mut().for_each(Node::stop);
-    assert!(truth.compare(&eye) > 5, "too few states to check");
-}
-
-/// A source whose every answer is another: every poll is a commit with records, history and an event.
-fn busy(name: &str, server: &Loopback) -> String {
-    format!(
-        r#"
-[source.{name}]
-kind = "json"
-url = "{url}"
-every = "20ms"
-records = "items"
-key = "id"
-fields = ["value"]
-history = ["value"]
-limits = {{ requests_per_second = 1000, burst = 100, timeout = "500ms" }}
-"#,
-        url = server.url("/state"),
-    )
-}
-
-/// How long somebody has been waiting for a lock.
-const WAITING_MS: &str =
-    "SELECT max(extract(epoch FROM clock_timestamp() - query_start) * 1000)::bigint::text
-    FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'";
-
-/// Wherever in its commit a node stops, nobody waits for it: no lock outlives a call.
-#[test]
-fn a_node_that_stands_still_in_a_commit_holds_up_nobody() {
-    let Some(site) = Site::new() else { return };
-    let count = std::sync::atomic::AtomicU64::new(0);
-    let server = Loopback::start(move |_| {
-        let n = count.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let items: Vec<_> = (0..200).map(|id| serde_json::json!({"id": id, "value": n + id})).collect();
-        Act::json(&serde_json::json!({ "items": items }))
-    });
-    let mut one = site.node("one", &busy("first", &server));
-    let mut two = site.node("two", &busy("second", &server));
-    let eye = site.eye();
-    let polls = |source: &str| {
-        eye.number(&format!(
-            "SELECT sum(poll_no)::text FROM targets t JOIN sources s ON s.id = t.source_id WHERE s.name = '{source}'"
-        ))
-    };
-    until("both poll", || polls("first") > 5 && polls("second") > 5);
-    let mut random = SplitMix64::new(SEED);
-    let mut longest_ms = 0;
-    for _ in 0..40 {
-        let spin = Duration::from_micros(random.between(0, 60_000));
-        let spinning = Instant::now();
-        while spinning.elapsed() < spin {
-            std::hint::spin_loop();
-        }
-        one.signal("-STOP");
-        let before = polls("second");
-        until_within(Duration::from_secs(10), "the other one goes on", || {
-            longest_ms = longest_ms.max(eye.number(WAITING_MS));
-            polls("second") > before + 2
-        });
-        one.signal("-CONT");
-        let before = polls("first");
-        until("it goes on itself", || polls("first") > before);
-    }
-    println!("nobody waited longer than {longest_ms} ms for a lock");
-    assert!(longest_ms < 3_000, "{longest_ms} ms");
-    one.stop();
-    two.stop();
+    some_polls(&eye, &mut truth);
+    node.stop();
+    assert!(node.logged().contains("it was committed before"), "that is what was tested");
+    assert!(truth.compare(&eye) > 3, "too few states to check");
 }

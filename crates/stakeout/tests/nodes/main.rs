@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "a failed round is understood by what came before it")]
 #![cfg(unix)]
 
+mod clocks;
 mod commands;
 #[path = "../support/faketime.rs"]
 mod faketime;
@@ -12,7 +13,9 @@ mod life;
 mod limits;
 mod migrate;
 mod nats;
+mod network;
 mod proxy;
+mod standing;
 mod support;
 mod truth;
 mod words;

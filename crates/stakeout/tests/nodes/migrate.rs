@@ -34,6 +34,14 @@ fn a_file_moves_to_an_empty_database_and_life_goes_on_there() {
     said(&stakeout(&site, &["token", "create", "--scope", "read", "--name", "kept", "-c", &path]));
     let before = events();
 
+    // A database that cannot hold every text is refused before anything is written.
+    let narrow = format!("{}_narrow", site.database);
+    let name = narrow.rsplit('/').next().expect("a name");
+    let made = format!("CREATE DATABASE {name} ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0");
+    site.eye().texts(&made);
+    let refused = stakeout(&site, &["migrate", "--from", &file, "--to", &narrow]);
+    assert!(!refused.status.success() && said_wrong(&refused).contains("ENCODING 'UTF8'"), "{refused:?}");
+
     let moved = said(&move_it());
     println!("{moved}");
     assert!(moved.contains("counts and hashes are the same on both sides"), "{moved}");

@@ -1,10 +1,10 @@
 //! A way to the database that can be cut.
 
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::{TcpListener, UnixStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::runtime::Runtime;
 use tokio::sync::watch;
 
@@ -16,6 +16,8 @@ enum Way {
     Cut,
     /// Connections are closed, new ones too: a database that is away.
     Closed,
+    /// What is said arrives, no answer comes back: a connection that dies at the worst moment.
+    Deaf,
 }
 
 /// Passes connections on to the database, until told otherwise.
@@ -25,31 +27,61 @@ pub(crate) struct Proxy {
     way: watch::Sender<Way>,
 }
 
+/// Where a way leads.
+#[derive(Clone)]
+pub(crate) enum End {
+    /// The database's socket.
+    Socket(PathBuf),
+    /// A port, such as an upstream's.
+    Port(SocketAddr),
+}
+
 impl Proxy {
     pub(crate) fn to(socket: PathBuf) -> Proxy {
+        Proxy::start(Ipv4Addr::LOCALHOST, End::Socket(socket), false)
+    }
+
+    /// As some poolers are: `LISTEN` succeeds, and nothing is ever heard.
+    pub(crate) fn that_notifies_nobody(socket: PathBuf) -> Proxy {
+        Proxy::start(Ipv4Addr::LOCALHOST, End::Socket(socket), true)
+    }
+
+    /// One that can be reached at another address.
+    pub(crate) fn at(address: Ipv4Addr, end: End) -> Proxy {
+        Proxy::start(address, end, false)
+    }
+
+    fn start(address: Ipv4Addr, end: End, mute: bool) -> Proxy {
         let runtime = Runtime::new().expect("a runtime");
         let way = watch::Sender::new(Way::Open);
-        let listener = runtime.block_on(TcpListener::bind("127.0.0.1:0")).expect("a free port");
+        let listener = runtime.block_on(TcpListener::bind((address, 0))).expect("a free port");
         let address = listener.local_addr().expect("an address");
         let watched = way.clone();
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (socket, way) = (socket.clone(), watched.subscribe());
+                let (end, way) = (end.clone(), watched.subscribe());
                 tokio::spawn(async move {
                     if *way.borrow() == Way::Closed {
                         return;
                     }
-                    let Ok(server) = UnixStream::connect(socket).await else { return };
-                    let (from_client, to_client) = client.into_split();
-                    let (from_server, to_server) = server.into_split();
-                    tokio::select! {
-                        () = pass(from_client, to_server, way.clone()) => {}
-                        () = pass(from_server, to_client, way) => {}
+                    match end {
+                        End::Socket(path) => {
+                            let Ok(server) = UnixStream::connect(path).await else { return };
+                            connect(client, server, way, mute).await;
+                        }
+                        End::Port(address) => {
+                            let Ok(server) = TcpStream::connect(address).await else { return };
+                            connect(client, server, way, mute).await;
+                        }
                     }
                 });
             }
         });
         Proxy { runtime: Some(runtime), address, way }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.address
     }
 
     /// The URL of a database, by this way.
@@ -66,6 +98,10 @@ impl Proxy {
         self.way.send_replace(Way::Closed);
     }
 
+    pub(crate) fn deafen(&self) {
+        self.way.send_replace(Way::Deaf);
+    }
+
     pub(crate) fn open(&self) {
         self.way.send_replace(Way::Open);
     }
@@ -79,10 +115,63 @@ impl Drop for Proxy {
     }
 }
 
+/// Passes on what both sides say.
+async fn connect(
+    client: TcpStream,
+    server: impl AsyncRead + AsyncWrite + Unpin,
+    way: watch::Receiver<Way>,
+    mute: bool,
+) {
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = tokio::io::split(server);
+    let answers = Side::Answered(Words { mute, ..Words::default() });
+    tokio::select! {
+        () = pass(from_client, to_server, way.clone(), Side::Said) => {}
+        () = pass(from_server, to_client, way, answers) => {}
+    }
+}
+
+/// Which way something goes.
+enum Side {
+    Said,
+    Answered(Words),
+}
+
+/// Takes notifications out of what a server says: a letter and a length begin each of its messages.
+#[derive(Default)]
+struct Words {
+    mute: bool,
+    begun: Vec<u8>,
+}
+
+const NOTIFICATION: u8 = b'A';
+
+impl Words {
+    fn heard(&mut self, some: &[u8]) -> Vec<u8> {
+        if !self.mute {
+            return some.to_vec();
+        }
+        self.begun.extend_from_slice(some);
+        let mut passed = Vec::new();
+        while let Some(length) = self.begun.get(1..5) {
+            let whole = 1 + u32::from_be_bytes(length.try_into().expect("four bytes")) as usize;
+            if self.begun.len() < whole {
+                break;
+            }
+            let message: Vec<u8> = self.begun.drain(..whole).collect();
+            if message[0] != NOTIFICATION {
+                passed.extend(message);
+            }
+        }
+        passed
+    }
+}
+
 async fn pass(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
     mut way: watch::Receiver<Way>,
+    mut side: Side,
 ) {
     let mut buffer = vec![0; 16 << 10];
     loop {
@@ -96,7 +185,12 @@ async fn pass(
         let Ok(read @ 1..) = read else { return };
         // What is under way when the cable is pulled arrives when it is back, if anybody still listens.
         let Ok(way) = way.wait_for(|way| *way != Way::Cut).await.map(|way| *way) else { return };
-        if way == Way::Closed || to.write_all(&buffer[..read]).await.is_err() {
+        let some = match &mut side {
+            Side::Answered(_) if way == Way::Deaf => continue,
+            Side::Answered(words) => words.heard(&buffer[..read]),
+            Side::Said => buffer[..read].to_vec(),
+        };
+        if way == Way::Closed || to.write_all(&some).await.is_err() {
             return;
         }
     }

@@ -87,11 +87,23 @@ impl Node {
     }
 
     pub(crate) fn start_with(config: &Path, variables: &[(&str, &str)]) -> Node {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_stakeout"));
+        command.envs(variables.iter().copied());
+        Node::run(command, config)
+    }
+
+    /// Starts a node in a network of its own.
+    pub(crate) fn start_in(network: &str, config: &Path) -> Node {
+        let mut command = Command::new("ip");
+        // It takes this process's place, so signals reach the node.
+        command.args(["netns", "exec", network, env!("CARGO_BIN_EXE_stakeout")]);
+        Node::run(command, config)
+    }
+
+    fn run(mut command: Command, config: &Path) -> Node {
         let log = config.with_extension("log");
         let append = std::fs::OpenOptions::new().create(true).append(true).open(&log).expect("a log");
-        let mut command = Command::new(env!("CARGO_BIN_EXE_stakeout"));
         command.args(["run", "-c"]).arg(config).stdout(Stdio::null()).stderr(append);
-        command.envs(variables.iter().copied());
         let before = logged(&log).len();
         Node { child: command.spawn().expect("the binary starts"), log, before }
     }
@@ -105,9 +117,14 @@ impl Node {
         self.child.wait().expect("reaped")
     }
 
+    /// What this process has logged.
+    pub(crate) fn logged(&self) -> String {
+        logged(&self.log)[self.before..].to_owned()
+    }
+
     /// Asks it to stop and waits until it has. One that has only just been started does not listen yet.
     pub(crate) fn stop(&mut self) {
-        until("it has started", || logged(&self.log)[self.before..].contains("source ready"));
+        until("it has started", || self.logged().contains("source ready"));
         self.signal("-TERM");
         let status = self.wait();
         assert!(status.success(), "SIGTERM ends it cleanly: {status}");

@@ -1,10 +1,11 @@
 //! An upstream that knows every state it ever had, and what must have become of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
-use stakeout_sim::{Script, ScriptServer, serve};
+use stakeout_sim::{Script, ScriptServer, Segment, serve};
 
-use crate::support::{Eye, now_ms};
+use crate::support::{Eye, LEASE_MS, now_ms, until};
 
 pub(crate) const SEED: u64 = 20_261_116;
 pub(crate) const INTERVAL_MS: u64 = 40;
@@ -12,6 +13,45 @@ pub(crate) const INTERVAL_MS: u64 = 40;
 pub(crate) const TIMEOUT_MS: u64 = 500;
 /// A state that was shown for so long while somebody was polling must be known.
 const SURE_MS: u64 = 1_000;
+
+/// The lease, one request time-out of the successor, a look, and a machine that has other things to do.
+pub(crate) const SOON: Duration = Duration::from_millis(LEASE_MS + TIMEOUT_MS + 1_000 + 5_000);
+
+/// Lets the nodes poll for a while.
+pub(crate) fn some_polls(eye: &Eye, truth: &mut Truth) {
+    let began = now_ms();
+    let polls = eye.polls() + 40;
+    until("it is polled", || eye.polls() > polls);
+    truth.calm_since(began);
+}
+
+/// A time in which nobody polls. The report must name it.
+pub(crate) struct Gap {
+    polls: i64,
+    began_ms: u64,
+}
+
+impl Gap {
+    /// Begins a gap at this moment.
+    pub(crate) fn begins(eye: &Eye) -> Gap {
+        Gap { polls: eye.number("SELECT coalesce(max(id), 0)::text FROM polls"), began_ms: now_ms() }
+    }
+
+    /// Waits until the poll log has a line about polls that were missed since; answers it.
+    pub(crate) fn is_named(&self, eye: &Eye) -> String {
+        let sql = format!(
+            "SELECT max(missed)::text || ' missed: ' || string_agg(DISTINCT missed_cause, ', ') FROM polls
+             WHERE id > {} AND missed > 0 HAVING count(missed_cause) > 0",
+            self.polls
+        );
+        let mut named = None;
+        until("the report names the gap", || {
+            named = eye.texts(&sql).pop();
+            named.is_some()
+        });
+        format!("{} in {} ms", named.expect("just seen"), now_ms() - self.began_ms)
+    }
+}
 
 /// A script, its server, and the times at which somebody was polling.
 pub(crate) struct Truth {
@@ -99,6 +139,7 @@ limits = {{ requests_per_second = 1000, burst = 100, timeout = "{TIMEOUT_MS}ms" 
         assert!(told.keys().chain(history.keys()).all(|value| real.contains(value)), "invented");
         assert!(told.values().all(|times| *times == 1), "told twice: {told:?}");
         assert!(history.values().all(|times| *times == 1), "written twice: {history:?}");
+        self.compare_removals(eye, &truth, &sure);
         let mut checked = 0;
         for segment in &truth {
             if !sure(segment.from_ms, segment.until_ms.min(now_ms())) {
@@ -114,6 +155,47 @@ limits = {{ requests_per_second = 1000, burst = 100, timeout = "{TIMEOUT_MS}ms" 
         }
         println!("{checked} states checked, {} told, {} rows of history", told.len(), history.len());
         checked
+    }
+}
+
+impl Truth {
+    /// Every absence that lasted long enough was told, no item went more often than it did, and whatever was told gone
+    /// had been there.
+    fn compare_removals(&self, eye: &Eye, truth: &[Segment], sure: &impl Fn(u64, u64) -> bool) {
+        // What is gone is told without its value: which item it was is known from what was told of the same record.
+        let items: BTreeMap<i64, &str> = truth.iter().map(|s| (s.value as i64, s.item.as_str())).collect();
+        let (mut names, mut gone) = (BTreeMap::new(), Vec::new());
+        for event in eye.texts("SELECT encode(subject, 'hex') || ' ' || data FROM events ORDER BY seq") {
+            let (subject, data) = event.split_once(' ').expect("two words");
+            let data: serde_json::Value = serde_json::from_str(data).expect("JSON");
+            if data.get("natural").is_some() {
+                gone.push(subject.to_owned());
+            } else if let Some(item) = data["record"]["value"].as_i64().and_then(|value| items.get(&value)) {
+                names.insert(subject.to_owned(), *item);
+            }
+        }
+        let mut told: BTreeMap<&str, u64> = BTreeMap::new();
+        for item in gone.iter().filter_map(|subject| names.get(subject)) {
+            *told.entry(item).or_default() += 1;
+        }
+        let mut absences: BTreeMap<&str, (u64, u64)> = BTreeMap::new();
+        for pair in truth.windows(2).filter(|pair| pair[0].item == pair[1].item) {
+            let (gone, back) = (pair[0].until_ms, pair[1].from_ms);
+            if gone < back {
+                let (all, certain) = absences.entry(&pair[0].item).or_default();
+                *all += 1;
+                *certain += u64::from(gone > self.began_ms() && sure(gone, back));
+            }
+        }
+        // One that is away at the end has gone, too, whether it was seen or not.
+        for (item, times) in &told {
+            let (all, _) = absences.get(item).copied().unwrap_or_default();
+            assert!(*times <= all + 1, "{item} was told gone {times} times and went {all} times");
+        }
+        for (item, (_, certain)) in &absences {
+            let times = told.get(*item).copied().unwrap_or_default();
+            assert!(times >= *certain, "{item} was told gone {times} times and surely went {certain} times");
+        }
     }
 }
 

@@ -27,6 +27,11 @@ dir=$1; bin=$2
 mkdir -m 700 "$dir"
 stop() { "$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$dir"; }
 trap stop EXIT
+if [ -n "${TLS_KEY:-}" ]; then
+    umask 077
+    printf '%s' "$TLS_KEY" >"$dir/server.key"
+    printf '%s' "$TLS_CERTIFICATE" >"$dir/server.crt"
+fi
 "$bin/initdb" -D "$dir/data" -U stakeout -A trust -E UTF8 --locale=C --no-sync >"$dir/initdb.log" 2>&1
 "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -o "-k '$dir' -c listen_addresses='' -c max_connections=300 $3" \
     start >/dev/null
@@ -52,6 +57,25 @@ impl PostgresServer {
     pub fn another() -> Option<PostgresServer> {
         match PostgresServer::start(FAST) {
             Ok(server) => Some(server),
+            Err(reason) => {
+                skip(&reason);
+                None
+            }
+        }
+    }
+
+    /// A server of its own that answers on a port of the loopback, encrypted with this certificate and key; both as PEM.
+    /// Answers the port, too.
+    pub fn encrypted(certificate: &str, key: &str) -> Option<(PostgresServer, u16)> {
+        let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let port = free.expect("a free port").port();
+        let options = format!(
+            "{FAST} -c listen_addresses=127.0.0.1 -c port={port} -c ssl=on -c ssl_key_file=../server.key \
+             -c ssl_cert_file=../server.crt"
+        );
+        let variables = [("TLS_KEY", key), ("TLS_CERTIFICATE", certificate)];
+        match PostgresServer::start_with(&options, &variables) {
+            Ok(server) => Some((server, port)),
             Err(reason) => {
                 skip(&reason);
                 None
@@ -85,12 +109,16 @@ impl PostgresServer {
     }
 
     fn start(options: &str) -> Result<PostgresServer, String> {
+        PostgresServer::start_with(options, &[])
+    }
+
+    fn start_with(options: &str, variables: &[(&str, &str)]) -> Result<PostgresServer, String> {
         let bin = programs().ok_or("PostgreSQL is not installed (Debian's package postgresql)")?;
         let n = SERVERS.fetch_add(1, Ordering::Relaxed);
         let directory = std::env::temp_dir().join(format!("stakeout-pg-{}-{n}", std::process::id()));
         let mut command = unprivileged(Path::new("sh"));
         command.args(["-c", SCRIPT, "sh"]).arg(&directory).arg(&bin).arg(options).current_dir("/");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).envs(variables.iter().copied());
         let mut keeper = command.spawn().map_err(|e| format!("PostgreSQL cannot be started: {e}"))?;
         let mut said = String::new();
         if let Some(out) = keeper.stdout.take() {

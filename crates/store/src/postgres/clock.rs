@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicI64, Ordering};
 
-use stakeout_core::Time;
+use stakeout_core::{Span, Time};
 
 /// Whose clock decides whether a lease has run out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -22,6 +22,8 @@ pub enum LeaseClock {
 pub(super) struct Offset {
     clock: LeaseClock,
     us: AtomicI64,
+    /// The newest measurement.
+    last_us: AtomicI64,
 }
 
 /// A measurement smaller by this is no longer explained by the way to the database.
@@ -31,7 +33,7 @@ const UNKNOWN: i64 = i64::MIN;
 
 impl Offset {
     pub(super) fn new(clock: LeaseClock) -> Offset {
-        Offset { clock, us: AtomicI64::new(UNKNOWN) }
+        Offset { clock, us: AtomicI64::new(UNKNOWN), last_us: AtomicI64::new(UNKNOWN) }
     }
 
     pub(super) fn is_database(&self) -> bool {
@@ -44,9 +46,18 @@ impl Offset {
             return;
         }
         let sample = answered_us - asked.us();
+        self.last_us.store(sample, Ordering::Relaxed);
         let known = self.us.load(Ordering::Relaxed);
         if known == UNKNOWN || sample > known || sample < known - CLOCK_WAS_SET_US {
             self.us.store(sample, Ordering::Relaxed);
+        }
+    }
+
+    /// The engine's clock is about to be moved by so much: what counts from then on is the newest measurement.
+    pub(super) fn engine_moves(&self, by: Span) {
+        let last = self.last_us.load(Ordering::Relaxed);
+        if last != UNKNOWN {
+            self.us.store(last.saturating_sub(by.as_us()), Ordering::Relaxed);
         }
     }
 
@@ -80,6 +91,19 @@ mod tests {
         assert_eq!(offset.to_engine(12_000), Time(10_000));
         offset.measure(Time(10_000_000), 9_000_000);
         assert_eq!(offset.to_engine(9_000_000), Time(10_000_000), "a clock was set");
+    }
+
+    #[test]
+    fn a_clock_that_is_set_moves_no_lease() {
+        let offset = Offset::new(LeaseClock::Database);
+        offset.engine_moves(Span(-7));
+        assert_eq!(offset.to_database(Time(5)), 5, "nothing is known yet");
+        // The engine is a second ahead, and is set back by it.
+        offset.measure(Time(3_000_000), 2_000_000);
+        let ends = offset.to_database(Time(9_000_000));
+        offset.engine_moves(Span::secs(-1));
+        assert_eq!(offset.to_database(Time(8_000_000)), ends, "the same moment under another name");
+        assert_eq!(offset.to_engine(ends), Time(8_000_000));
     }
 
     #[test]

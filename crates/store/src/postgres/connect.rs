@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, SystemTime};
 
-use deadpool_postgres::{Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts};
+use deadpool_postgres::{
+    Hook, HookError, Manager, ManagerConfig, Pool, RecyclingMethod, Runtime, Timeouts,
+};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::crypto::{CryptoProvider, verify_tls12_signature, verify_tls13_signature};
 use rustls::pki_types::pem::PemObject;
@@ -62,10 +64,7 @@ impl Address {
         if config.get_tcp_user_timeout().is_none() {
             config.tcp_user_timeout(PATIENCE);
         }
-        // Our statements are short: compiling them would take longer than running them.
-        let options = config.get_options().map(|own| format!("{own} ")).unwrap_or_default();
         let sender = sender();
-        config.options(format!("{options}-c jit=off -c stakeout.sender={sender}"));
         // A socket file has no name to check and nobody on the way.
         #[cfg(unix)]
         if config.get_hosts().iter().all(|host| matches!(host, Host::Unix(_)))
@@ -78,11 +77,27 @@ impl Address {
         Ok(Address { config, tls, shown, sender })
     }
 
+    /// What holds for every connection of the pool. Our statements are short: compiling them would take longer than
+    /// running them. And whoever stops between two reads of one moment holds up nobody for longer than that.
+    fn session(&self) -> String {
+        format!(
+            "SET jit = off; SET idle_in_transaction_session_timeout = '2s'; SET stakeout.sender = '{}'",
+            self.sender
+        )
+    }
+
     pub(super) fn pool(&self, connections: usize) -> Result<Pool, StoreError> {
         let keep = ManagerConfig { recycling_method: RecyclingMethod::Fast };
         let manager = Manager::from_config(self.config.clone(), self.tls.clone(), keep);
         let timeouts = Timeouts { wait: Some(PATIENCE), create: Some(PATIENCE), recycle: Some(PATIENCE) };
+        let session = self.session();
+        // Said on the connection and not while it is made: poolers refuse options there.
+        let settle = Hook::async_fn(move |client, _| {
+            let session = session.clone();
+            Box::pin(async move { client.batch_execute(&session).await.map_err(HookError::Backend) })
+        });
         Pool::builder(manager)
+            .post_create(settle)
             .max_size(connections.max(1))
             .timeouts(timeouts)
             .runtime(Runtime::Tokio1)

@@ -70,6 +70,8 @@ pub struct PgStore {
     pool: Pool,
     /// For people: where it is, without user and password.
     shown: String,
+    /// The schema version of this program.
+    known: u32,
     offset: Offset,
     /// Sources by name; their rows are never removed.
     sources: Mutex<HashMap<String, i32>>,
@@ -98,32 +100,33 @@ impl PgStore {
     pub async fn open_existing(url: &str) -> Result<PgStore> {
         let address = Address::parse(url)?;
         let options = PgOptions { connections: 2, ..PgOptions::default() };
-        let store = PgStore::new(&address, &options, None)?;
+        let store = PgStore::new(&address, &options, migrate::STEPS.len(), None)?;
         let found = async {
             let client = store.pool.get().await?;
             migrate::version(&**client).await
         };
         let found = found.await.map_err(|fault: Fault| store.unreachable(fault, "open the database"))?;
-        migrate::check(found, migrate::STEPS)?;
+        migrate::check(found, store.known)?;
         if found == 0 {
             return Err(StoreError::Missing { path: store.shown.into() });
         }
         Ok(store)
     }
 
+    /// Opens a database as a program that knows these steps beyond ours: for tests of an upgrade.
+    #[cfg(feature = "conformance")]
+    pub async fn open_ahead(url: &str, options: PgOptions, further: &[&[&str]]) -> Result<PgStore> {
+        PgStore::open_with(url, options, &[migrate::STEPS, further].concat()).await
+    }
+
     async fn open_with(url: &str, options: PgOptions, steps: &[&[&str]]) -> Result<PgStore> {
         let address = Address::parse(url)?;
         let (hints, _) = broadcast::channel(HINTS);
-        let store = PgStore::new(&address, &options, Some(hints.clone()))?;
+        let store = PgStore::new(&address, &options, steps.len(), Some(hints.clone()))?;
         let doing = "open the database";
         let client = store.pool.get().await.map_err(|e| store.unreachable(e.into(), doing))?;
         let ready = async {
-            let encoding = client.query_one("SHOW server_encoding", &[]).await?;
-            let encoding: &str = encoding.try_get(0)?;
-            if encoding != "UTF8" {
-                let message = format!("the database's encoding is {encoding}: make one with ENCODING 'UTF8'");
-                return Err(Fault::Store(StoreError::Database { doing, message }));
-            }
+            must_hold_any_text(&client, doing).await?;
             migrate::migrate(&client, steps).await?;
             let now = "SELECT stakeout_make_weeks((extract(epoch FROM now()) * 1000000)::bigint)";
             client.execute(now, &[]).await?;
@@ -143,11 +146,13 @@ impl PgStore {
     fn new(
         address: &Address,
         options: &PgOptions,
+        steps: usize,
         hints: Option<broadcast::Sender<Hint>>,
     ) -> Result<PgStore> {
         Ok(PgStore {
             pool: address.pool(options.connections)?,
             shown: address.shown.clone(),
+            known: steps as u32,
             offset: Offset::new(options.clock),
             sources: Mutex::default(),
             cursor: tokio::sync::Mutex::default(),
@@ -207,6 +212,17 @@ impl PgStore {
     }
 }
 
+/// Refuses a database whose encoding cannot hold every text that upstreams send.
+async fn must_hold_any_text(client: &tokio_postgres::Client, doing: &'static str) -> Work<()> {
+    let encoding = client.query_one("SHOW server_encoding", &[]).await?;
+    let encoding: &str = encoding.try_get(0)?;
+    if encoding == "UTF8" {
+        return Ok(());
+    }
+    let message = format!("the database's encoding is {encoding}: make one with ENCODING 'UTF8'");
+    Err(Fault::Store(StoreError::Database { doing, message }))
+}
+
 /// A connection for one long piece of work: it is allowed to take its time.
 pub(crate) async fn session(url: &str) -> Result<tokio_postgres::Client> {
     let address = Address::parse(url)?;
@@ -219,6 +235,8 @@ pub(crate) async fn session(url: &str) -> Result<tokio_postgres::Client> {
         // Whoever uses the connection is told by its own call.
         let _ = connection.await;
     });
+    let doing = "open the database";
+    must_hold_any_text(&client, doing).await.map_err(|fault| fault.into_store(doing))?;
     Ok(client)
 }
 

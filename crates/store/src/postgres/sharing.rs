@@ -1,11 +1,14 @@
 //! What nodes agree on: leases, parts of a source's limits, prices.
 
+use std::time::Duration;
+
 use deadpool_postgres::Client;
 use stakeout_core::Time;
 
 use super::fault::Work;
+use super::listen::{self, Listener};
 use super::{PgStore, all, one};
-use crate::{Allowance, Grant, GrantRequest, Lease, LeaseRequest};
+use crate::{Allowance, Grant, GrantRequest, Lease, LeaseRequest, TargetId};
 
 /// Rates beyond it are as good as none; the database divides numbers, not infinities.
 const MOST_PER_SECOND: f64 = 1e9;
@@ -69,6 +72,29 @@ impl PgStore {
 pub(super) async fn clock(client: &Client) -> Work<Time> {
     let sql = "SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint";
     Ok(Time(one(client, sql, &[]).await?.try_get(0)?))
+}
+
+/// How often a node that hears nothing of itself says something, and for how long it is then believed to listen.
+const SPEAKS_EVERY: Duration = Duration::from_secs(1);
+const LISTENS_FOR: Duration = Duration::from_millis(2_500);
+
+/// Whether what nodes say is heard here: by hearing what this one says.
+pub(super) async fn hears(client: &Client, listener: &Listener) -> Work<bool> {
+    if !listener.ear.heard_within(SPEAKS_EVERY) {
+        let hello = format!("{} {}", listener.sender, listen::HELLO);
+        one(client, "SELECT pg_notify('stakeout', $1)", &[&hello]).await?;
+    }
+    Ok(listener.ear.heard_within(LISTENS_FOR))
+}
+
+/// Those of these targets that were re-planned, switched or removed since their plans had these versions.
+pub(super) async fn moved_on(client: &Client, plans: &[(TargetId, u64)]) -> Work<Vec<TargetId>> {
+    let (ids, versions): (Vec<i64>, Vec<i64>) =
+        plans.iter().map(|(target, version)| (target.0, *version as i64)).unzip();
+    let sql = "SELECT h.id FROM unnest($1::bigint[], $2::bigint[]) AS h (id, plan_version)
+               LEFT JOIN targets t ON t.id = h.id WHERE t.plan_version IS DISTINCT FROM h.plan_version";
+    let rows = all(client, sql, &[&ids, &versions]).await?;
+    rows.iter().map(|row| Ok(TargetId(row.try_get(0)?))).collect()
 }
 
 pub(super) async fn leave(client: &Client, node: &str) -> Work<()> {

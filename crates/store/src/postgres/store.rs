@@ -4,13 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::adherence::Run;
-use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Time};
+use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Span, Time};
 use tokio::sync::broadcast;
 
 use super::fault::Fault;
 use super::{
-    PgStore, all, browse, claim, control, deliveries, derived, one, prune, read, sharing, targets, tokens,
-    wire,
+    PgStore, all, browse, claim, control, deliveries, derived, migrate, one, prune, read, sharing, targets,
+    tokens, wire,
 };
 use crate::{
     Chosen, Claim, ClaimRequest, CommitOutcome, DeadDelivery, Delivery, DeriveCommit, DeriveOutcome,
@@ -262,11 +262,27 @@ impl Store for PgStore {
         true
     }
 
-    async fn clock(&self) -> Result<Option<Time>> {
+    async fn clock(&self, now: Time) -> Result<Option<Time>> {
         if !self.offset.is_database() {
             return Ok(None);
         }
-        self.on("read the database's clock", async |client| sharing::clock(client).await.map(Some)).await
+        let answered = self.on("read the database's clock", async |client| sharing::clock(client).await).await?;
+        self.offset.measure(now, answered.us());
+        Ok(Some(answered))
+    }
+
+    fn clock_was_set(&self, by: Span) {
+        self.offset.engine_moves(by);
+    }
+
+    async fn check_schema(&self) -> Result<()> {
+        let found = self
+            .on("read the schema's version", async |client| {
+                let row = one(client, "SELECT coalesce(max(step), 0) FROM schema_steps", &[]).await?;
+                Ok(row.try_get::<_, i32>(0)? as u32)
+            })
+            .await?;
+        migrate::check(found, self.known)
     }
 
     async fn lease(&self, request: &LeaseRequest) -> Result<Option<Lease>> {
@@ -291,5 +307,14 @@ impl Store for PgStore {
 
     fn hints(&self) -> Option<broadcast::Receiver<Hint>> {
         self.listener.as_ref().map(|_| self.hints.subscribe())
+    }
+
+    async fn hears_hints(&self) -> Result<bool> {
+        let Some(listener) = &self.listener else { return Ok(false) };
+        self.on("speak to itself", async |client| sharing::hears(client, listener).await).await
+    }
+
+    async fn moved_on(&self, plans: &[(TargetId, u64)]) -> Result<Vec<TargetId>> {
+        self.on("compare plans", async |client| sharing::moved_on(client, plans).await).await
     }
 }
