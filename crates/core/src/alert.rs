@@ -5,7 +5,7 @@
 
 use serde_json::Value as Json;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::judge::{Change, Effect};
@@ -107,6 +107,10 @@ pub trait Alerts: Send + Sync + 'static {
     /// The next moment after `now` at which a target should be looked at for an alert's sake.
     fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time>;
 
+    /// How long before a start somebody wants a look, and at which source; at all of them without. When these are others,
+    /// due times are.
+    fn bells(&self) -> BTreeSet<(Option<String>, Span)>;
+
     /// The rules of the configuration with these stored ones, by name, which go before them.
     fn configured(&self, stored: &BTreeMap<String, Json>) -> Result<Arc<dyn Alerts>, SettingRefused>;
 
@@ -130,6 +134,9 @@ impl Alerts for Silence {
     }
     fn bell(&self, _: &str, _: &Facts, _: Time) -> Option<Time> {
         None
+    }
+    fn bells(&self) -> BTreeSet<(Option<String>, Span)> {
+        BTreeSet::new()
     }
     fn configured(&self, stored: &BTreeMap<String, Json>) -> Result<Arc<dyn Alerts>, SettingRefused> {
         match stored.iter().next() {

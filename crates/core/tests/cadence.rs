@@ -7,7 +7,7 @@ use stakeout_core::cadence::{
 };
 use stakeout_core::{Facts, Span, Stage, Time};
 
-const SEAT: Seat = Seat { spread: 0x5EED_CAFE, priority: 50, budgeted: None };
+const SEAT: Seat = Seat { spread: 0x5EED_CAFE, priority: 50, budgeted: None, bell: None };
 const NEVER: Last = Last { slot: None, outcome: LastOutcome::Good };
 
 fn t() -> Time {
@@ -535,7 +535,7 @@ mod laws {
             late in prop::collection::vec(0_i64..20_000_000, 1..40),
         ) {
             let every = Span::ms(every_ms);
-            let seat = Seat { spread, priority: 7, budgeted: Some(every) };
+            let seat = Seat { spread, priority: 7, budgeted: Some(every), bell: None };
             let facts = Facts { focused, ..Facts::default() };
             for plan in [
                 Plan::Fixed(Fixed { every, eager: false, place: None }),

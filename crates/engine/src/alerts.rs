@@ -41,8 +41,8 @@ impl Book {
         &self.filed
     }
 
-    /// Puts the stored rules into force; those that cannot be are passed over, loudly. Answers whether anything is
-    /// another than before.
+    /// Puts the stored rules into force; those that cannot be are passed over, loudly. Answers whether somebody wants to
+    /// be told at other moments than before, so that due times have to be computed anew.
     pub(crate) fn follow(&self, settings: &[(String, Json)]) -> bool {
         let stored = stored(settings);
         if self.current.read().unwrap_or_else(PoisonError::into_inner).0 == stored {
@@ -60,8 +60,10 @@ impl Book {
                 }
             }
         }
+        let bells = rules.bells();
+        let before = self.now().bells();
         *self.current.write().unwrap_or_else(PoisonError::into_inner) = (stored, rules);
-        true
+        bells != before
     }
 }
 

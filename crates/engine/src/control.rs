@@ -62,9 +62,11 @@ impl Control {
         let _one_at_a_time = self.shared.settings.lock().await;
         let (lanes, stored) = self.try_setting(key, value.as_ref()).await?;
         self.shared.store.set_setting(key, value, self.shared.clock.now()).await?;
-        self.shared.alerts.follow(&stored);
         self.shared.outlets.follow(&stored);
         let mut moved = Vec::new();
+        if self.shared.alerts.follow(&stored) {
+            moved.extend(replan::everything(&self.shared, None).await?);
+        }
         for lane in lanes {
             let settings = settings_of(&**lane.filed(), &stored);
             lane.reconfigure(with_possible(lane.filed(), &settings), settings);

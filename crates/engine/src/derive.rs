@@ -10,7 +10,7 @@ use std::sync::Arc;
 use stakeout_core::alert::{Occasion, RULE_PREFIX, Ring, Went};
 use stakeout_core::derive::{Derived, Derives, Held, Holdings, Published};
 use stakeout_core::judge::Draft;
-use stakeout_core::{EventId, Fingerprint, Record, Source, Span, TargetSpec, Time, cadence};
+use stakeout_core::{EventId, Fingerprint, Record, Source, Span, TargetSpec, Time};
 use stakeout_store::{
     DeriveCommit, DeriveOutcome, DerivedRecord, EventWrite, KvRow, KvWrite, Refocus, Schedule, StoreError,
     TargetState, Whole,
@@ -21,8 +21,9 @@ use tracing::{debug, warn};
 
 use crate::alerts;
 use crate::dispatch::Message;
+use crate::due::{Due, schedule_of};
 use crate::lane::Lane;
-use crate::poll::{first_look, schedule_of};
+use crate::poll::first_look;
 use crate::shared::Shared;
 
 /// News within this time of the last look wait for the next one.
@@ -225,7 +226,7 @@ async fn refocus(
 ) -> Result<(), StoreError> {
     let wanted = focus.as_ref().map(|spec| spec.key.as_str());
     for row in whole.focused.iter().filter(|row| Some(row.spec.key.as_str()) != wanted) {
-        let schedule = refocused(lane, &row.spec, &row.state, false, now);
+        let schedule = refocused(shared, lane, &row.spec, &row.state, false, now);
         commit.refocus.push(Refocus { key: row.spec.key.clone(), schedule, focused: false });
     }
     let Some(spec) = focus.filter(|spec| !whole.focused.iter().any(|row| row.spec.key == spec.key)) else {
@@ -233,20 +234,26 @@ async fn refocus(
     };
     let row = shared.store.target(&commit.source, &spec.key).await?;
     let state = row.as_ref().map(|row| row.state.clone()).unwrap_or_default();
-    let schedule = refocused(lane, &spec, &state, true, now);
+    let schedule = refocused(shared, lane, &spec, &state, true, now);
     if row.is_none() {
-        commit.create = Some(first_look(lane, &spec, now));
+        commit.create = Some(first_look(shared, lane, &spec, now));
     }
     commit.refocus.push(Refocus { key: spec.key, schedule, focused: true });
     Ok(())
 }
 
-fn refocused(lane: &Lane, spec: &TargetSpec, state: &TargetState, focused: bool, now: Time) -> Schedule {
+fn refocused(
+    shared: &Shared,
+    lane: &Lane,
+    spec: &TargetSpec,
+    state: &TargetState,
+    focused: bool,
+    now: Time,
+) -> Schedule {
     let mut state = state.clone();
     state.facts.focused = focused;
-    let plan = lane.source().plan(spec, &state.facts);
-    let seat = lane.seat(spec, &plan, Some(&state));
-    schedule_of(cadence::replan(&plan, &state.facts, &state.last, now, &seat))
+    let due = Due { shared, lane, spec, facts: &state.facts, state: Some(&state) };
+    schedule_of(due.replan(&state.last, now))
 }
 
 /// An event that no single poll brought about. It is in with what it tells of, or not at all: so the moment is enough

@@ -344,7 +344,7 @@ impl Lane {
         old.is_none_or(|old| (old - price).abs() > old.abs() * 0.01)
     }
 
-    /// What the cadence needs to know about a target of this source.
+    /// What the cadence needs to know about a target of this source, but for its bell: [`crate::due::Due`] knows that.
     pub(crate) fn seat(&self, spec: &TargetSpec, plan: &Plan, state: Option<&TargetState>) -> Seat {
         let price = *self.price.lock().expect("never poisoned, because nothing panics while it is held");
         let budgeted = match (plan, price) {
@@ -353,7 +353,7 @@ impl Lane {
         };
         let focused = state.is_some_and(|state| state.facts.focused);
         let priority = if focused { FOCUS_PRIORITY } else { spec.priority };
-        Seat { spread: spec.spread(self.source().name()), priority, budgeted }
+        Seat { spread: spec.spread(self.source().name()), priority, budgeted, bell: None }
     }
 
     /// Notes how many polls wait for their turn, and how many for their time.

@@ -18,6 +18,7 @@ mod control;
 mod deliver;
 mod derive;
 mod dispatch;
+mod due;
 mod durations;
 mod engine;
 mod fatal;

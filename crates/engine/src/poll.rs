@@ -20,7 +20,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
 pub(crate) use judge::first_look;
-pub(crate) use plan::schedule_of;
 pub(crate) use standing::{NAMESPACE as CREDENTIALS, is_refused};
 
 use crate::lane::{Lane, Place};

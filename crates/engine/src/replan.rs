@@ -1,10 +1,10 @@
 //! Replanning: new due times for targets whose plan changed without a poll (a setting, a step of the clock).
 
-use stakeout_core::{Last, LastOutcome, Span, Time, cadence};
+use stakeout_core::{Last, LastOutcome, Span, Time};
 use stakeout_store::{NewPlan, StoreError, TargetFilter, TargetId, TargetRow};
 
+use crate::due::{Due, schedule_of};
 use crate::lane::Lane;
-use crate::poll::schedule_of;
 use crate::shared::Shared;
 
 /// Targets are read in pages of this size.
@@ -36,7 +36,7 @@ pub(crate) async fn source(
         let page = shared.store.targets(&filter).await?;
         let Some(last) = page.last() else { return Ok(moved) };
         after = Some(last.id);
-        let plans: Vec<NewPlan> = page.iter().filter_map(|row| new_plan(lane, row, now, step)).collect();
+        let plans: Vec<NewPlan> = page.iter().filter_map(|row| new_plan(shared, lane, row, now, step)).collect();
         if !plans.is_empty() {
             shared.store.replan(&plans).await?;
             moved.extend(plans.iter().map(|plan| plan.target));
@@ -47,21 +47,24 @@ pub(crate) async fn source(
 /// Replans one target; answers it if its due time is another now.
 pub(crate) async fn one(shared: &Shared, row: &TargetRow) -> Result<Vec<TargetId>, StoreError> {
     let Some(lane) = shared.lanes.get(&row.source) else { return Ok(Vec::new()) };
-    let Some(plan) = new_plan(lane, row, shared.clock.now(), None) else { return Ok(Vec::new()) };
+    let Some(plan) = new_plan(shared, lane, row, shared.clock.now(), None) else { return Ok(Vec::new()) };
     shared.store.replan(&[plan]).await?;
     Ok(vec![row.id])
 }
 
 /// The target's new due time, if it is another. What is due already keeps its due time, so that its lateness is not
 /// hidden; what backs off goes on doing so, unless the clock itself moved.
-fn new_plan(lane: &Lane, row: &TargetRow, now: Time, step: Option<Span>) -> Option<NewPlan> {
+fn new_plan(
+    shared: &Shared,
+    lane: &Lane,
+    row: &TargetRow,
+    now: Time,
+    step: Option<Span>,
+) -> Option<NewPlan> {
     let future = row.schedule.due.is_some_and(|due| due > now);
     if !future || (row.state.last.outcome != LastOutcome::Good && step.is_none()) {
         return None;
     }
-    let facts = &row.state.facts;
-    let plan = lane.source().plan(&row.spec, facts);
-    let seat = lane.seat(&row.spec, &plan, Some(&row.state));
     // A slot in the future is from before the clock was set back: as far as anyone knows, it is now.
     let slot = row.state.last.slot.map(|slot| slot.min(now));
     let outcome = match row.state.last.outcome {
@@ -72,7 +75,8 @@ fn new_plan(lane: &Lane, row: &TargetRow, now: Time, step: Option<Span>) -> Opti
         },
     };
     let last = Last { slot, outcome };
-    let schedule = schedule_of(cadence::replan(&plan, facts, &last, now, &seat));
+    let due = Due { shared, lane, spec: &row.spec, facts: &row.state.facts, state: Some(&row.state) };
+    let schedule = schedule_of(due.replan(&last, now));
     let moved = (schedule.due, schedule.interval) != (row.schedule.due, row.schedule.interval);
     moved.then_some(NewPlan {
         target: row.id,

@@ -114,9 +114,11 @@ pub(crate) async fn follow_once(shared: &Shared, dispatcher: &mpsc::Sender<Messa
 async fn follow(shared: &Shared) -> Result<Vec<stakeout_store::TargetId>, StoreError> {
     let _one_at_a_time = shared.settings.lock().await;
     let stored = shared.store.settings().await?;
-    shared.alerts.follow(&stored);
     shared.outlets.follow(&stored);
     let mut moved = Vec::new();
+    if shared.alerts.follow(&stored) {
+        moved.extend(replan::everything(shared, None).await?);
+    }
     for (name, lane) in &shared.lanes {
         let settings = settings_of(&*lane.source(), &stored);
         if settings == lane.settings() {

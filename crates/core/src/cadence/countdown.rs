@@ -15,7 +15,7 @@ pub(super) const OVERDUE: &str = "overdue";
 pub(super) const AFTER: &str = "after";
 pub(super) const OVER: &str = "over";
 pub(super) const UNKNOWN: &str = "start unknown";
-const WAITING: &str = "waiting";
+pub(super) const WAITING: &str = "waiting";
 
 /// The stretch that `at` lies in; `None` when it is over. `slot` is the last poll's.
 pub(super) fn stretch(
@@ -60,7 +60,7 @@ fn by_time(plan: &Countdown, start: Time, at: Time) -> Stretch {
 }
 
 /// The interval at the very beginning, also used while nobody knows when that is.
-fn first_every(plan: &Countdown) -> Span {
+pub(super) fn first_every(plan: &Countdown) -> Span {
     plan.before.first().map_or(plan.overdue, |phase| phase.every)
 }
 

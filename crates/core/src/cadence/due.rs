@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use crate::{Facts, Span, Stage, Time};
 
 use super::backoff::backoff;
-use super::countdown::{self, AFTER, OVER, OVERDUE, UNKNOWN};
-use super::grid::Stretch;
+use super::countdown::{self, AFTER, OVER, OVERDUE, UNKNOWN, WAITING};
+use super::grid::{Stretch, positive};
 use super::{Last, LastOutcome, Next, Plan, Seat};
 
 /// The most slack of a poll outside a countdown.
@@ -20,7 +20,7 @@ const TICK: Span = Span::us(1);
 ///
 /// `Stage::Over` ends a countdown only; other plans go on until the target is retired.
 pub fn next(plan: &Plan, facts: &Facts, last: &Last, now: Time, seat: &Seat) -> Next {
-    let line = Line { plan, facts, seat, slot: last.slot };
+    let line = Line::new(plan, facts, last, now, seat);
     let Some(slot) = last.slot else { return line.first(last, now) };
     line.following(last, slot, slot.max(now))
 }
@@ -29,7 +29,7 @@ pub fn next(plan: &Plan, facts: &Facts, last: &Last, now: Time, seat: &Seat) -> 
 /// the focus moved, a setting or the price changed. As if the new plan had held since the last poll: what it
 /// would have polled by now is due now. A target that just gained the focus is due now.
 pub fn replan(plan: &Plan, facts: &Facts, last: &Last, now: Time, seat: &Seat) -> Next {
-    let line = Line { plan, facts, seat, slot: last.slot };
+    let line = Line::new(plan, facts, last, now, seat);
     let Some(slot) = last.slot else { return line.first(last, now) };
     let next = line.following(last, slot, slot);
     let Some(due) = next.due else { return next };
@@ -40,7 +40,7 @@ pub fn replan(plan: &Plan, facts: &Facts, last: &Last, now: Time, seat: &Seat) -
 /// How many polls fell due after `due` and up to `now`: the ones that collapse into one. The cost does not depend
 /// on the time that went by.
 pub fn expired(plan: &Plan, facts: &Facts, seat: &Seat, due: Time, now: Time) -> u64 {
-    let line = Line { plan, facts, seat, slot: Some(due) };
+    let line = Line { plan, facts, seat, slot: Some(due), bell: None };
     let (mut count, mut from) = (0, due);
     // Every turn but the last ends a stretch: there are as many as the plan has phases.
     while from < now {
@@ -62,9 +62,15 @@ struct Line<'a> {
     facts: &'a Facts,
     seat: &'a Seat,
     slot: Option<Time>,
+    /// The bell that is still to ring.
+    bell: Option<Time>,
 }
 
-impl Line<'_> {
+impl<'a> Line<'a> {
+    fn new(plan: &'a Plan, facts: &'a Facts, last: &Last, now: Time, seat: &'a Seat) -> Line<'a> {
+        let past = last.slot.map_or(now, |slot| slot.max(now));
+        Line { plan, facts, seat, slot: last.slot, bell: seat.bell.filter(|bell| *bell > past) }
+    }
     /// The stretch that `at` lies in; `None` when nothing is due any more.
     fn at(&self, at: Time) -> Option<Stretch> {
         let spread = self.seat.spread;
@@ -120,7 +126,7 @@ impl Line<'_> {
             let why = if due < step { self.clipped(due) } else { String::new() };
             return self.answer(last, due, &why);
         };
-        let wait = backoff(stretch.every, failures, self.seat.spread, slot);
+        let wait = backoff(self.patience(&stretch), failures, self.seat.spread, slot);
         let after = if failures == 1 { "1 failure".to_owned() } else { format!("{failures} failures") };
         match stretch.end {
             Some(end) if reference + wait >= end => {
@@ -131,13 +137,26 @@ impl Line<'_> {
         }
     }
 
+    /// The interval that a backoff in this stretch is measured by. Before a countdown there is none, but a look at a bell
+    /// that failed there is repeated as it would be when the countdown has begun.
+    fn patience(&self, stretch: &Stretch) -> Span {
+        match self.plan {
+            Plan::Countdown(plan) if stretch.phase == WAITING => positive(countdown::first_every(plan)),
+            _ => stretch.every,
+        }
+    }
+
     fn clipped(&self, boundary: Time) -> String {
         let phase = self.at(boundary).map_or(Cow::Borrowed(OVER), |stretch| stretch.phase);
         format!("clipped to the boundary {}", if phase == OVERDUE { "T" } else { &phase })
     }
 
-    /// The answer for this due time, no earlier than the upstream allows.
+    /// The answer for this due time, or for the bell if that comes first; no earlier than the upstream allows.
     fn answer(&self, last: &Last, due: Time, why: &str) -> Next {
+        let (due, why) = match self.bell {
+            Some(bell) if bell < due => (bell, "an alert rings at this moment"),
+            _ => (due, why),
+        };
         let floor = match last.outcome {
             LastOutcome::Failed { not_before, .. } => not_before.filter(|&floor| floor > due),
             LastOutcome::Good => None,
@@ -153,8 +172,13 @@ impl Line<'_> {
             reason.push_str("; ");
         }
         reason.push_str(&self.rhythm(&stretch, due));
-        let slack = self.slack(stretch.every, due);
-        Next { due: Some(due), interval: stretch.every, phase: stretch.phase, reason, slack }
+        let interval = match stretch.end {
+            // There is no interval before a countdown: the next look is at its beginning.
+            Some(end) if stretch.phase == WAITING => end - due,
+            _ => stretch.every,
+        };
+        let slack = self.slack(interval, due);
+        Next { due: Some(due), interval, phase: stretch.phase, reason, slack }
     }
 
     fn never(&self) -> Next {
@@ -187,6 +211,7 @@ impl Line<'_> {
                 (OVERDUE, Some(start)) => {
                     format!("every {every} from T until the start is confirmed (T = {start})")
                 }
+                (WAITING, Some(start)) => format!("the countdown has not begun (T = {start})"),
                 (UNKNOWN, _) | (_, None) => format!("every {every} while the start is unknown"),
                 (phase, Some(start)) => format!("every {every} from {phase} (T = {start})"),
             },

@@ -6,6 +6,7 @@
 //! Every plan is a sequence of *stretches*, each with one grid of due times (`grid`); a countdown has one
 //! stretch per phase, the others a single endless one. A due time is always the first grid point after the last
 //! poll, clipped to the end of its stretch, so nothing drifts, nothing is caught up, no boundary is jumped over.
+//! A bell ([`Seat::bell`]) is one more such boundary: no wait goes beyond it but that which the upstream asked for.
 
 mod backoff;
 mod countdown;
@@ -102,6 +103,8 @@ pub struct Seat {
     pub priority: u8,
     /// The interval that the budget gives an adaptive target; `max` until there is one.
     pub budgeted: Option<Span>,
+    /// The next moment at which somebody wants to be told something: a look is due there, too.
+    pub bell: Option<Time>,
 }
 
 /// The last poll of a target.

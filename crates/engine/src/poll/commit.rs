@@ -10,6 +10,7 @@ use stakeout_store::{
 };
 use tracing::{debug, warn};
 
+use crate::due::schedule_of;
 use crate::live::LivePoll;
 
 use super::compare::Compared;
@@ -288,7 +289,7 @@ fn poisoned(
         slot: planned.last.slot,
         outcome: LastOutcome::Failed { failures, not_before: None },
     };
-    let schedule = job.next_after(&claim.state.facts, &last, fetched.ended);
+    let schedule = schedule_of(job.next_after(&claim.state.facts, &last, fetched.ended));
     let body = fetched.exchanges.iter().rev().find_map(|e| e.result.as_ref().ok()).map(|r| r.body.clone());
     let body = body.unwrap_or_default();
     let body = sample_text(&body, fetched);

@@ -11,7 +11,7 @@ use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::record::object_text;
 use stakeout_core::{
     ContentHash, EventId, Facts, Fingerprint, Last, LastOutcome, Observation, Point, Record, TargetSpec,
-    Time, Value, cadence, history,
+    Time, Value, history,
 };
 use stakeout_store::{
     Base, EventWrite, HistoryWrite, KvSet, Lapsed, PollOutcome, Reconcile, RecordWrite, Release, Stamp,
@@ -22,11 +22,13 @@ use super::Job;
 use super::back::Back;
 use super::compare::Compared;
 use super::fetch::Fetched;
-use super::plan::{Planned, schedule_of};
+use super::plan::Planned;
 use super::recall::Recalled;
 use super::standing;
 use crate::alerts;
+use crate::due::{Due, schedule_of};
 use crate::lane::Lane;
+use crate::shared::Shared;
 
 /// Everything a poll wants to write besides its schedule.
 #[derive(Default)]
@@ -384,7 +386,7 @@ fn reconcile(
     let wanted = comparison.added.iter().chain(&comparison.changed);
     let upserts: Vec<Wanted> = wanted
         .filter_map(|item| match item {
-            Item::Target(i) => Some(first_look(job.lane, &listed[*i], fetched.ended)),
+            Item::Target(i) => Some(first_look(job.shared, job.lane, &listed[*i], fetched.ended)),
             Item::Record(_) => None,
         })
         .collect();
@@ -393,9 +395,8 @@ fn reconcile(
 }
 
 /// A target with its first due time.
-pub(crate) fn first_look(lane: &Lane, spec: &TargetSpec, now: Time) -> Wanted {
+pub(crate) fn first_look(shared: &Shared, lane: &Lane, spec: &TargetSpec, now: Time) -> Wanted {
     let facts = Facts { start: spec.start, ..Facts::default() };
-    let plan = lane.source().plan(spec, &facts);
-    let next = cadence::next(&plan, &facts, &Last::default(), now, &lane.seat(spec, &plan, None));
+    let next = Due { shared, lane, spec, facts: &facts, state: None }.next(&Last::default(), now);
     Wanted { spec: spec.clone(), schedule: schedule_of(next) }
 }

@@ -1,13 +1,14 @@
 //! Plan: when to look again, and was this look on time?
 
 use stakeout_core::adherence::{Account, Cause, Look, Run, Sight, Timing, judge_timing};
-use stakeout_core::cadence::{self, Next, Seat};
+use stakeout_core::cadence::{self, Next};
 use stakeout_core::{Facts, Failure, Last, LastOutcome, Span, Time};
 use stakeout_store::{PollOutcome, Schedule};
 
 use super::Job;
 use super::compare::Compared;
 use super::fetch::Fetched;
+use crate::due::{Due, schedule_of};
 
 pub(super) struct Planned {
     pub(super) schedule: Schedule,
@@ -38,11 +39,9 @@ pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Pla
         (None, None) => LastOutcome::Good,
     };
     let last = Last { slot: Some(slot), outcome };
-    let next_plan = job.source.plan(&claim.spec, &compared.facts);
-    let seat = job.lane.seat(&claim.spec, &next_plan, Some(&claim.state));
-    let next = cadence::next(&next_plan, &compared.facts, &last, fetched.ended, &seat);
+    let next = job.next_after(&compared.facts, &last, fetched.ended);
 
-    let account = account(job, fetched, &timing, &last, &seat, &next);
+    let account = account(job, fetched, &timing, &last, next.due);
     let look = Look {
         phase: &claim.schedule.phase,
         interval: claim.schedule.interval,
@@ -57,8 +56,7 @@ pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Pla
     let mut run = claim.state.run.clone();
     let finished_run = run.as_mut().and_then(|run| run.observe(&look));
     let run = run.unwrap_or_else(|| Run::begin(&look));
-    let schedule = with_bell(job, &compared.facts, fetched.ended, schedule_of(next));
-    Planned { schedule, last, timing, account, since_last_look, looked, run, finished_run }
+    Planned { schedule: schedule_of(next), last, timing, account, since_last_look, looked, run, finished_run }
 }
 
 /// Every due poll since this one's slot is accounted for: it was this one, it went by while this one was under way,
@@ -68,14 +66,14 @@ fn account(
     fetched: &Fetched,
     timing: &Timing,
     last: &Last,
-    seat: &Seat,
-    next: &Next,
+    next_due: Option<Time>,
 ) -> Account {
     let claim = job.claim;
     let Last { slot, outcome } = *last;
     let slot = slot.unwrap_or(fetched.sent);
     let facts = &claim.state.facts;
     let plan = job.source.plan(&claim.spec, facts);
+    let seat = &job.lane.seat(&claim.spec, &plan, Some(&claim.state));
     let late_claim = if claim.after_expired_lease {
         Cause::LeaseLost
     } else if timing.due < job.shared.started {
@@ -89,7 +87,7 @@ fn account(
         None => 0,
     };
     let mut account = judge_timing(timing, claim.schedule.interval, overtaken, late_claim);
-    if let (LastOutcome::Failed { .. }, Some(due)) = (outcome, next.due) {
+    if let (LastOutcome::Failed { .. }, Some(due)) = (outcome, next_due) {
         let skipped = cadence::expired(&plan, facts, seat, slot, due - Span::us(1)).saturating_sub(overtaken);
         if skipped > overtaken {
             account.missed_cause = Some(Cause::Backoff);
@@ -99,23 +97,11 @@ fn account(
     account
 }
 
-/// Somebody wants to be told at a certain moment: then there is a look at that moment, not only after it.
-fn with_bell(job: &Job<'_>, facts: &Facts, now: Time, schedule: Schedule) -> Schedule {
-    let bell = job.shared.alerts.now().bell(job.source.name(), facts, now);
-    match (bell, schedule.due) {
-        (Some(bell), Some(due)) if bell < due => {
-            Schedule { due: Some(bell), reason: "an alert rings at this moment".to_owned(), ..schedule }
-        }
-        _ => schedule,
-    }
-}
-
 impl Job<'_> {
-    /// The schedule after this poll, had it ended like this.
-    pub(super) fn next_after(&self, facts: &Facts, last: &Last, now: Time) -> Schedule {
-        let plan = self.source.plan(&self.claim.spec, facts);
-        let seat = self.lane.seat(&self.claim.spec, &plan, Some(&self.claim.state));
-        schedule_of(cadence::next(&plan, facts, last, now, &seat))
+    /// When to look again after this poll, had it ended like this.
+    pub(super) fn next_after(&self, facts: &Facts, last: &Last, now: Time) -> Next {
+        let Job { shared, lane, claim, .. } = *self;
+        Due { shared, lane, spec: &claim.spec, facts, state: Some(&claim.state) }.next(last, now)
     }
 }
 
@@ -130,16 +116,5 @@ fn failures(last: &Last) -> u32 {
     match last.outcome {
         LastOutcome::Good => 0,
         LastOutcome::Failed { failures, .. } => failures,
-    }
-}
-
-/// The cadence's answer as the store keeps it.
-pub(crate) fn schedule_of(next: Next) -> Schedule {
-    Schedule {
-        due: next.due,
-        interval: next.interval,
-        phase: next.phase.into_owned(),
-        reason: next.reason,
-        slack: next.slack,
     }
 }

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stakeout_core::{Facts, Span, Time};
+use stakeout_core::{Span, Time};
 
 pub use hours::Hours;
 pub use rules::RuleBook;
@@ -226,6 +226,12 @@ impl AlertConfig {
         }
         self.when.check()
     }
+
+    /// Whether it may ring for a source at this moment.
+    fn is_awake(&self, source: &str, at: Time) -> bool {
+        let meant = self.source.as_deref().is_none_or(|wanted| wanted == source);
+        self.enabled && meant && self.hours.as_ref().is_none_or(|hours| hours.hold(at))
+    }
 }
 
 impl When {
@@ -283,10 +289,10 @@ impl When {
         }
     }
 
-    /// The moment for whose sake a target should be looked at.
-    fn bell(&self, facts: &Facts) -> Option<Time> {
+    /// How long before a start it wants a look.
+    fn before(&self) -> Option<Span> {
         match self {
-            When::Start { before } => facts.start.map(|start| start - before.0),
+            When::Start { before } => Some(before.0),
             _ => None,
         }
     }

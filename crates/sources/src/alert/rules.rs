@@ -1,6 +1,6 @@
 //! The book of rules: what it has to know, and what rings.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
@@ -50,10 +50,7 @@ impl RuleBook {
 
     /// Those that may ring for a source now.
     fn awake(&self, source: &str, at: Time) -> impl Iterator<Item = (&String, &AlertConfig)> {
-        self.rules.iter().filter(move |(_, rule)| {
-            let meant = rule.source.as_deref().is_none_or(|wanted| wanted == source);
-            rule.enabled && meant && rule.hours.as_ref().is_none_or(|hours| hours.hold(at))
-        })
+        self.rules.iter().filter(move |(_, rule)| rule.is_awake(source, at))
     }
 }
 
@@ -116,14 +113,17 @@ impl Alerts for RuleBook {
     }
 
     fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time> {
-        if facts.stage != Stage::Pending {
-            return None;
-        }
-        let bells = self
-            .rules
-            .values()
-            .filter(|rule| rule.enabled && rule.source.as_deref().is_none_or(|wanted| wanted == source));
-        bells.filter_map(|rule| rule.when.bell(facts)).filter(|bell| *bell > now).min()
+        let start = facts.start.filter(|_| facts.stage == Stage::Pending)?;
+        let rings = |rule: &AlertConfig| {
+            let bell = start - rule.when.before()?;
+            (bell > now && rule.is_awake(source, bell)).then_some(bell)
+        };
+        self.rules.values().filter_map(rings).min()
+    }
+
+    fn bells(&self) -> BTreeSet<(Option<String>, Span)> {
+        let enabled = self.rules.values().filter(|rule| rule.enabled);
+        enabled.filter_map(|rule| Some((rule.source.clone(), rule.when.before()?))).collect()
     }
 }
 

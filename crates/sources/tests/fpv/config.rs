@@ -99,7 +99,7 @@ fn an_interval_of_nothing_switches_off_and_leaves_the_records_alone() {
         let facts = Facts { focused, ..Facts::default() };
         let plan = source.plan(&TargetSpec::new(role, role), &facts);
         let last = Last { slot: Some(START), ..Last::default() };
-        let seat = Seat { spread: 4_711, priority: 10, budgeted: None };
+        let seat = Seat { spread: 4_711, priority: 10, budgeted: None, bell: None };
         let next = cadence::next(&plan, &facts, &last, START, &seat);
         next.due.is_some_and(|due| due < START + Span::hours(24))
     };

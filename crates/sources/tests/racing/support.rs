@@ -248,7 +248,7 @@ impl Watch {
 
     /// When to look again, had the last poll been answered at once.
     pub(crate) fn next(&self) -> Next {
-        let seat = Seat { spread: 7, priority: self.target.priority, budgeted: None };
+        let seat = Seat { spread: 7, priority: self.target.priority, budgeted: None, bell: None };
         let now = self.last.slot.unwrap_or(start() - Span::hours(24));
         cadence::next(&self.source.plan(&self.target, &self.facts), &self.facts, &self.last, now, &seat)
     }

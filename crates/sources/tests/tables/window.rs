@@ -50,7 +50,7 @@ fn the_window_rolls_at_local_midnight_when_the_clocks_change_too() {
         // The calendar is due at that very moment.
         let root = source.roots(midnight).remove(0);
         let plan = source.plan(&root, &Facts::default());
-        let seat = Seat { spread: root.spread("nyc"), priority: root.priority, budgeted: None };
+        let seat = Seat { spread: root.spread("nyc"), priority: root.priority, budgeted: None, bell: None };
         let last = Last { slot: Some(midnight - Span::mins(1)), ..Last::default() };
         let next = cadence::next(&plan, &Facts::default(), &last, midnight - Span::secs(59), &seat);
         assert_eq!(next.due, Some(midnight));
@@ -119,7 +119,7 @@ fn the_buckets_spread_over_the_whole_interval() {
     let mut per_minute: BTreeMap<i64, u32> = BTreeMap::new();
     for target in buckets(&source, at) {
         let plan = source.plan(&target, &facts);
-        let seat = Seat { spread: target.spread("nyc"), priority: target.priority, budgeted: None };
+        let seat = Seat { spread: target.spread("nyc"), priority: target.priority, budgeted: None, bell: None };
         let first = cadence::next(&plan, &facts, &Last::default(), at, &seat).due.expect("due");
         *per_minute.entry((first - at).as_us() / 60_000_000).or_default() += 1;
         let jitter = cadence::jitter(seat.spread, first, Span::mins(10), source.limits().max_jitter);

@@ -117,7 +117,7 @@ impl Race {
         let first_from = countdown.before.first().map_or(Span::ZERO, |phase| phase.from);
         let earliest = self.starts.iter().map(|(_, start)| *start).min().unwrap_or_default();
         let plan = Plan::Countdown(countdown);
-        let seat = Seat { spread: 0, priority: 50, budgeted: None };
+        let seat = Seat { spread: 0, priority: 50, budgeted: None, bell: None };
         // Known since the day before, as a listing would have it.
         let known = earliest - first_from - Span::hours(24);
         let mut facts = Facts { start: Some(self.start_at(known)), ..Facts::default() };
