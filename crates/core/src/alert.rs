@@ -96,6 +96,15 @@ pub struct Ring {
     pub data: Json,
 }
 
+/// The places of a rule: where it looks, and where it is sent.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Places {
+    /// The one source that it is about; all of them without.
+    pub source: Option<String>,
+    /// The sinks that it names.
+    pub sinks: Vec<String>,
+}
+
 /// The rules that are in force.
 pub trait Alerts: Send + Sync + 'static {
     /// The history that has to be known to judge this.
@@ -116,6 +125,9 @@ pub trait Alerts: Send + Sync + 'static {
 
     /// All rules in force by name, as they would be written.
     fn written(&self) -> BTreeMap<String, Json>;
+
+    /// What a rule says about places: they must be there.
+    fn places(&self, rule: &str) -> Places;
 
     /// Whether there is no rule at all, so that nothing has to be asked.
     fn is_empty(&self) -> bool;
@@ -146,6 +158,9 @@ impl Alerts for Silence {
     }
     fn written(&self) -> BTreeMap<String, Json> {
         BTreeMap::new()
+    }
+    fn places(&self, _: &str) -> Places {
+        Places::default()
     }
     fn is_empty(&self) -> bool {
         true

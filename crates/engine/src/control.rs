@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::Value as Json;
+use stakeout_core::alert::Places;
 use stakeout_core::{SettingRefused, Source, Span, Time};
 use stakeout_store::{KvRow, TargetId};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -205,7 +206,9 @@ impl Control {
         stored.retain(|(known, _)| known != key);
         stored.extend(value.map(|value| (key.to_owned(), value.clone())));
         if let (Some(name), Some(rule)) = (key.strip_prefix(alerts::SETTING_PREFIX), value) {
-            self.shared.alerts.filed().configured(&BTreeMap::from([(name.to_owned(), rule.clone())]))?;
+            let alone = BTreeMap::from([(name.to_owned(), rule.clone())]);
+            let rules = self.shared.alerts.filed().configured(&alone)?;
+            self.check_places(key, rule, &rules.places(name))?;
         }
         if key.starts_with(alerts::SETTING_PREFIX) {
             return Ok((Vec::new(), stored));
@@ -219,6 +222,23 @@ impl Control {
             lanes.iter().try_for_each(|lane| check(&**lane.filed(), &stored, name, value))?;
         }
         Ok((lanes, stored))
+    }
+
+    /// Whether the source and the sinks that a rule names are there: otherwise it would never ring, or nobody would hear it.
+    fn check_places(&self, key: &str, rule: &Json, places: &Places) -> Result<(), SettingRefused> {
+        let shared = &self.shared;
+        let unknown = |what: &str, found: &str, known: Vec<String>| {
+            let known = if known.is_empty() { "there is none".to_owned() } else { known.join(", ") };
+            let expected = format!("a {what} of the configuration file ({known}), and {found:?} is not there");
+            Err(SettingRefused::new(key, rule, expected))
+        };
+        if let Some(source) = places.source.as_ref().filter(|name| !shared.lanes.contains_key(*name)) {
+            return unknown("source", source, shared.source_names());
+        }
+        match places.sinks.iter().find(|name| !shared.outlets.has(name)) {
+            Some(sink) => unknown("sink", sink, shared.outlets.all_names()),
+            None => Ok(()),
+        }
     }
 
     async fn find(&self, source: &str, key: &str) -> Result<TargetId, EngineError> {

@@ -4,21 +4,23 @@
 //! Events and their deliveries commit together, so nothing is lost when the process dies between commit and
 //! delivery; what was delivered but not yet marked is delivered again with the same id.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::{Event, Span, Time, spread};
-use stakeout_store::{Delivery, LeaseRequest};
+use stakeout_store::{Delivery, LeaseRequest, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use crate::outlets;
+use crate::parcels::Parcels;
 use crate::shared::Shared;
 
 /// Deliveries taken at once.
 const BATCH: u32 = 100;
-/// Deliveries handed to a sink at once; between two such parcels it may be told to stop.
+/// Deliveries handed to a sink at once unless it says otherwise.
 const AT_ONCE: usize = 25;
 /// How soon a sink that is not there is tried again.
 const DOWN_WAIT: Span = Span::secs(1);
@@ -77,6 +79,12 @@ pub trait Sink: Send + Sync + 'static {
         None
     }
 
+    /// How many events it is handed at once. What became of them is marked when all of them are through, so a sink that
+    /// has to wait for its receiver takes no more than it can have on their way.
+    fn at_once(&self) -> usize {
+        AT_ONCE
+    }
+
     /// Delivers one event. It may have been delivered before: receivers tell by its id.
     async fn deliver(&self, event: &Event) -> Result<(), SinkError>;
 
@@ -109,6 +117,9 @@ impl Sink for NullSink {
     }
 }
 
+/// Up to which event each sink has done what it can for now. Whoever ends the process soon waits for that.
+pub(crate) type Settled = watch::Sender<BTreeMap<String, u64>>;
+
 /// Delivers to one sink until told to stop. A dead sink slows nobody but itself.
 pub(crate) async fn run(
     shared: Arc<Shared>,
@@ -118,9 +129,15 @@ pub(crate) async fn run(
 ) {
     let mut ours_until = Time(i64::MIN);
     loop {
+        let seen = *newest.borrow_and_update();
         let drained = drain(&shared, &*sink, &mut ours_until, &stop).await;
         if stop.is_cancelled() {
             return;
+        }
+        if drained != Drained::More {
+            shared.settled.send_modify(|settled| {
+                settled.insert(sink.name().to_owned(), seen);
+            });
         }
         let now = shared.clock.now();
         let later = match drained {
@@ -154,6 +171,9 @@ enum Drained {
 /// Delivers what is due.
 async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &CancellationToken) -> Drained {
     let _busy = shared.clock.busy();
+    if shared.outlets.is_gone(sink.name()) {
+        store_gone(shared, sink).await;
+    }
     if !shared.outlets.is_on(sink.name()) || !is_ours(shared, sink, ours_until).await {
         return Drained::Dry;
     }
@@ -165,12 +185,17 @@ async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &C
             return Drained::Dry;
         }
     };
-    let full = due.len() as u32 >= BATCH;
-    if let Some(until) = gathering(sink, &due).filter(|until| *until > now && !full) {
-        return Drained::Gathering(until);
+    if let Some(gathers) = sink.gathers() {
+        return match drain_gathered(shared, sink, &due, gathers, now).await {
+            Ok(drained) => drained,
+            Err(error) => {
+                shared.store_failed(&error);
+                Drained::Dry
+            }
+        };
     }
-    let parcel = if sink.gathers().is_some() { BATCH as usize } else { AT_ONCE };
-    for some in due.chunks(parcel) {
+    let all: Vec<&Delivery> = due.iter().collect();
+    for some in all.chunks(sink.at_once().max(1)) {
         if stop.is_cancelled() {
             return Drained::Dry;
         }
@@ -179,31 +204,78 @@ async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &C
             over => return over,
         }
     }
-    if full { Drained::More } else { Drained::Dry }
+    if due.len() as u32 >= BATCH { Drained::More } else { Drained::Dry }
 }
 
-/// Until when these wait for others: those that wait for another try do not.
-fn gathering(sink: &dyn Sink, due: &[Delivery]) -> Option<Time> {
-    let (gathers, first) = (sink.gathers()?, due.first()?);
-    let fresh = due.iter().all(|delivery| delivery.attempts == 0);
-    fresh.then(|| first.event.at + gathers)
+/// Delivers what is due to a sink that is handed several events as one: first what belongs together already, then, when
+/// they have waited long enough for others, those that are new.
+async fn drain_gathered(
+    shared: &Shared,
+    sink: &dyn Sink,
+    due: &[Delivery],
+    gathers: Span,
+    now: Time,
+) -> Result<Drained, StoreError> {
+    if due.is_empty() {
+        return Ok(Drained::Dry);
+    }
+    let waiting = shared.store.deliveries(sink.name(), Time(i64::MAX), 2 * BATCH).await?;
+    let live: Vec<u64> = waiting.iter().map(|delivery| delivery.event.seq).collect();
+    let mut parcels = Parcels::of(shared, sink.name()).await?;
+    let (known, fresh) = parcels.sort(due, &live);
+    for parcel in known {
+        match deliver_parcel(shared, sink, &mut parcels, &parcel).await? {
+            Drained::More => {}
+            over => return Ok(over),
+        }
+    }
+    let Some(first) = fresh.first() else { return Ok(Drained::Dry) };
+    let full = due.len() as u32 >= BATCH;
+    let until = first.event.at + gathers;
+    if until > now && !full {
+        return Ok(Drained::Gathering(until));
+    }
+    parcels.open(&fresh, &live, now).await?;
+    match deliver_parcel(shared, sink, &mut parcels, &fresh).await? {
+        Drained::More if !full => Ok(Drained::Dry),
+        drained => Ok(drained),
+    }
 }
 
-/// Hands a parcel over and marks what became of it; [`Drained::More`] when the next may follow.
-async fn deliver_some(shared: &Shared, sink: &dyn Sink, some: &[Delivery]) -> Drained {
+/// Hands one parcel over; when none of it waits any more, it is forgotten.
+async fn deliver_parcel(
+    shared: &Shared,
+    sink: &dyn Sink,
+    parcels: &mut Parcels<'_>,
+    parcel: &[&Delivery],
+) -> Result<Drained, StoreError> {
+    let drained = deliver_some(shared, sink, parcel).await;
+    let live = shared.store.deliveries(sink.name(), Time(i64::MAX), 2 * BATCH).await?;
+    let waits = |delivery: &&Delivery| live.iter().any(|live| live.event.seq == delivery.event.seq);
+    if !parcel.iter().any(waits) {
+        parcels.close(parcel, shared.clock.now()).await?;
+    }
+    Ok(drained)
+}
+
+/// Hands some over and marks what became of them; [`Drained::More`] when the next may follow.
+async fn deliver_some(shared: &Shared, sink: &dyn Sink, some: &[&Delivery]) -> Drained {
     let events: Vec<&Event> = some.iter().map(|delivery| &delivery.event).collect();
     let mut delivered = Vec::new();
     let mut left = Drained::More;
-    for (delivery, outcome) in some.iter().zip(hand_over(shared, sink, &events).await) {
+    let outcomes = hand_over(shared, sink, &events).await;
+    // One moment for all: what is handed over together comes back together.
+    let now = shared.clock.now();
+    for (delivery, outcome) in some.iter().zip(outcomes) {
         match outcome {
             Ok(()) => delivered.push(delivery.event.seq),
-            Err(error @ SinkError::Refused(_)) => put_off(shared, sink, delivery, &error).await,
+            Err(error @ SinkError::Refused(_)) => put_off(shared, sink, delivery, &error, now).await,
             Err(SinkError::Down(error)) => {
                 debug!(sink = sink.name(), error, "nobody takes events, trying again");
                 left = Drained::Down;
             }
             Err(error @ SinkError::Gone(_)) => {
-                put_off(shared, sink, delivery, &error).await;
+                put_off(shared, sink, delivery, &error, now).await;
                 switch_off(shared, sink, &error).await;
                 left = Drained::Dry;
             }
@@ -257,12 +329,12 @@ async fn is_ours(shared: &Shared, sink: &dyn Sink, until: &mut Time) -> bool {
     }
 }
 
-async fn put_off(shared: &Shared, sink: &dyn Sink, delivery: &Delivery, error: &SinkError) {
+async fn put_off(shared: &Shared, sink: &dyn Sink, delivery: &Delivery, error: &SinkError, now: Time) {
     let seq = delivery.event.seq;
     // What is handed over together comes back together.
     let draw = if sink.gathers().is_some() { 0 } else { seq };
     let wait = wait_after(delivery.attempts, &[sink.name(), &draw.to_string()]);
-    let retry = wait.map(|wait| shared.clock.now() + wait);
+    let retry = wait.map(|wait| now + wait);
     match wait {
         Some(wait) => {
             warn!(sink = sink.name(), seq, tries = delivery.attempts + 1, %error, again_in = %wait, "delivery failed");
@@ -292,10 +364,21 @@ async fn switch_off(shared: &Shared, sink: &dyn Sink, error: &SinkError) {
         %error,
         "the receiver is gone for good: nothing more is sent there until {key} is true again"
     );
-    shared.outlets.switch_off(sink.name());
-    if let Err(error) = shared.store.set_setting(&key, Some(false.into()), shared.clock.now()).await {
-        warn!(sink = sink.name(), %error, "that it is switched off could not be stored");
-        shared.store_failed(&error);
+    shared.outlets.gone(sink.name());
+    store_gone(shared, sink).await;
+}
+
+/// Stores that a sink's receiver is gone. Until that is done, no setting switches it on.
+async fn store_gone(shared: &Shared, sink: &dyn Sink) {
+    // Whoever puts settings into force has read them under the same lock: none from before comes after this.
+    let _one_at_a_time = shared.settings.lock().await;
+    let key = outlets::switch(sink.name());
+    match shared.store.set_setting(&key, Some(false.into()), shared.clock.now()).await {
+        Ok(()) => shared.outlets.gone_is_stored(sink.name()),
+        Err(error) => {
+            warn!(sink = sink.name(), %error, "that it is switched off could not be stored, trying again");
+            shared.store_failed(&error);
+        }
     }
 }
 

@@ -126,8 +126,10 @@ pub struct EngineHandle {
     fatal: Fatal,
     stop: CancellationToken,
     dispatcher: AbortOnDropHandle<()>,
-    /// Claimer, janitor, sinks, committer: aborted with the handle.
+    /// Claimer, janitor, committer and others: aborted with the handle.
     others: Vec<AbortOnDropHandle<()>>,
+    /// One for each sink.
+    delivering: Vec<AbortOnDropHandle<()>>,
     grace: Duration,
 }
 
@@ -147,6 +149,11 @@ impl Engine {
         let engine = start(config, Mode::Pass).await?;
         let mut report = engine.control().pass(limit).await?;
         let control = engine.control();
+        // What the pass brought about is on its way before the process goes; what is not taken in time waits for the next.
+        let left = limit.to_std().saturating_sub(began.elapsed());
+        if tokio::time::timeout(left, control.shared.outbox_settled()).await.is_err() {
+            warn!("not everything was delivered within the time limit: the rest is with the next pass");
+        }
         engine.shutdown().await?;
         let store = &control.shared.store;
         report.next_due = store.next_wake(&control.shared.source_names()).await?;
@@ -195,6 +202,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         freed,
         settings: Mutex::new(()),
         newest: watch::channel(newest).0,
+        settled: watch::channel(BTreeMap::new()).0,
         looks: Default::default(),
         polled: watch::channel(0).0,
         published: broadcast::channel(MAX_PUBLISHED).0,
@@ -220,13 +228,14 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     for (name, _) in shared.lanes.iter().filter(|(_, lane)| lane.source().derives().is_some()) {
         others.push(spawn(derive::run(Arc::clone(&shared), name.clone(), messages.clone(), stop.clone())));
     }
+    let mut delivering = Vec::new();
     for sink in config.sinks {
         let newest = shared.newest.subscribe();
-        others.push(spawn(deliver::run(Arc::clone(&shared), sink, newest, stop.clone())));
+        delivering.push(spawn(deliver::run(Arc::clone(&shared), sink, newest, stop.clone())));
     }
     let control = Control { shared, dispatcher: messages };
     others.push(spawn(follow_configuration(control.clone())));
-    Ok(EngineHandle { control, fatal, stop, dispatcher, others, grace: config.grace })
+    Ok(EngineHandle { control, fatal, stop, dispatcher, others, delivering, grace: config.grace })
 }
 
 /// The configuration may have changed since the stored due times were computed. This goes on beside the polling,
@@ -305,9 +314,17 @@ impl EngineHandle {
             warn!("the dispatcher did not stop in time");
         }
         janitor::summarise(&self.control.shared);
-        // Nothing new can come from the others now: what was handed in is committed, what was not delivered is
-        // delivered after the next start.
-        for task in self.others {
+        // Nothing new can come from the others now: what was handed in is committed. A sink may still hear the answer to
+        // what it has sent, and mark it; what was not delivered is delivered after the next start.
+        let mut delivering = self.delivering;
+        let heard = async {
+            for task in &mut delivering {
+                let _ = task.await;
+            }
+        };
+        let _ = tokio::time::timeout(self.grace, heard).await;
+        let left = delivering.into_iter().filter(|task| !task.is_finished());
+        for task in self.others.into_iter().chain(left) {
             task.abort();
             // Waited for, so that whoever stops the engine can close the store.
             let _ = task.await;

@@ -29,6 +29,7 @@ mod janitor;
 mod lane;
 mod live;
 mod outlets;
+mod parcels;
 mod poll;
 mod pricing;
 mod ready;

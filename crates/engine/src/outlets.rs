@@ -28,12 +28,18 @@ pub(crate) struct Outlets(Vec<Outlet>);
 struct Outlet {
     sink: Arc<dyn Sink>,
     on: AtomicBool,
+    /// Whether the receiver said that it is gone, and that is not stored yet.
+    gone: AtomicBool,
 }
 
 impl Outlets {
     /// These sinks, switched as the settings say.
     pub(crate) fn new(sinks: &[Arc<dyn Sink>], settings: &[(String, Json)]) -> Outlets {
-        let outlet = |sink: &Arc<dyn Sink>| Outlet { sink: Arc::clone(sink), on: AtomicBool::new(true) };
+        let outlet = |sink: &Arc<dyn Sink>| Outlet {
+            sink: Arc::clone(sink),
+            on: AtomicBool::new(true),
+            gone: AtomicBool::new(false),
+        };
         let outlets = Outlets(sinks.iter().map(outlet).collect());
         outlets.follow(settings);
         outlets
@@ -45,7 +51,7 @@ impl Outlets {
             let key = switch(outlet.sink.name());
             let said =
                 settings.iter().find(|(known, _)| *known == key).and_then(|(_, value)| value.as_bool());
-            let on = said.unwrap_or(true);
+            let on = said.unwrap_or(true) && !outlet.gone.load(Ordering::Relaxed);
             if outlet.on.swap(on, Ordering::Relaxed) == on {
                 continue;
             }
@@ -71,16 +77,49 @@ impl Outlets {
         }
     }
 
+    /// The sinks that are switched on.
+    pub(crate) fn names(&self) -> Vec<String> {
+        let on = self.0.iter().filter(|outlet| outlet.on.load(Ordering::Relaxed));
+        on.map(|outlet| outlet.sink.name().to_owned()).collect()
+    }
+
+    /// All sinks, switched on or not.
+    pub(crate) fn all_names(&self) -> Vec<String> {
+        self.0.iter().map(|outlet| outlet.sink.name().to_owned()).collect()
+    }
+
+    /// Whether a sink is there, switched on or not.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|outlet| outlet.sink.name() == name)
+    }
+
     /// Whether a sink is switched on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.0.iter().any(|outlet| outlet.sink.name() == name && outlet.on.load(Ordering::Relaxed))
     }
 
-    /// Switches a sink off, until the settings say otherwise.
-    pub(crate) fn switch_off(&self, name: &str) {
-        for outlet in self.0.iter().filter(|outlet| outlet.sink.name() == name) {
+    /// The receiver is gone for good: the sink is off, and no setting counts until that is stored.
+    pub(crate) fn gone(&self, name: &str) {
+        if let Some(outlet) = self.named(name) {
+            outlet.gone.store(true, Ordering::Relaxed);
             outlet.on.store(false, Ordering::Relaxed);
         }
+    }
+
+    /// Whether the receiver is gone for good and that is not stored yet.
+    pub(crate) fn is_gone(&self, name: &str) -> bool {
+        self.named(name).is_some_and(|outlet| outlet.gone.load(Ordering::Relaxed))
+    }
+
+    /// From now on the settings say that it is off, until they say otherwise.
+    pub(crate) fn gone_is_stored(&self, name: &str) {
+        if let Some(outlet) = self.named(name) {
+            outlet.gone.store(false, Ordering::Relaxed);
+        }
+    }
+
+    fn named(&self, name: &str) -> Option<&Outlet> {
+        self.0.iter().find(|outlet| outlet.sink.name() == name)
     }
 
     /// Puts the sinks on events: those that an event names and those that take its type, as far as they are there and

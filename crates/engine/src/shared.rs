@@ -12,6 +12,7 @@ use crate::alerts::Book;
 use crate::claimer::LooksMade;
 use crate::clock::Clock;
 use crate::committer::{CommitTimes, Committer};
+use crate::deliver::Settled;
 use crate::fatal::Fatal;
 use crate::fetch::Fetch;
 use crate::hints::Told;
@@ -55,6 +56,8 @@ pub(crate) struct Shared {
     pub(crate) settings: Mutex<()>,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
+    /// How far each sink has come.
+    pub(crate) settled: Settled,
     /// How due targets were looked for.
     pub(crate) looks: LooksMade,
     /// Polls committed since the start, failed ones included.
@@ -109,6 +112,17 @@ impl Shared {
             *newest = (*newest).max(seq);
             newer
         });
+    }
+
+    /// Returns when every sink has done what it can for now about everything that was told so far.
+    pub(crate) async fn outbox_settled(&self) {
+        let newest = *self.newest.borrow();
+        let names = self.outlets.names();
+        let all = |settled: &BTreeMap<String, u64>| {
+            names.iter().all(|name| settled.get(name).is_some_and(|seen| *seen >= newest))
+        };
+        // The sender lives as long as this: waiting cannot fail.
+        let _ = self.settled.subscribe().wait_for(all).await;
     }
 
     /// A target was given back: if it is due before the claimer means to look, it should look sooner.

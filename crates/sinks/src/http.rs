@@ -146,6 +146,10 @@ impl Sink for HttpSink {
         self.takes.includes(event_type)
     }
 
+    fn at_once(&self) -> usize {
+        self.concurrency as usize
+    }
+
     async fn deliver(&self, event: &Event) -> Result<(), SinkError> {
         let request = self.outgoing.request(self.method.clone());
         outgoing::send(request.headers(self.headers.clone()).body(self.body.fill(event))).await

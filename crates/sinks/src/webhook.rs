@@ -132,6 +132,10 @@ impl Sink for WebhookSink {
         self.takes.includes(event_type)
     }
 
+    fn at_once(&self) -> usize {
+        self.concurrency as usize
+    }
+
     async fn deliver(&self, event: &Event) -> Result<(), SinkError> {
         let (id, timestamp) = (event.id.to_string(), unix_secs());
         let body = cloud_event(event).to_string();

@@ -161,6 +161,15 @@ pub trait Store: Send + Sync + 'static {
     /// A published value.
     async fn kv(&self, namespace: &str, key: &str) -> Result<Option<KvRow>>;
 
+    /// Keeps a value that comes from no poll and belongs to no source; `None` removes it.
+    async fn set_kv(
+        &self,
+        namespace: &str,
+        key: &str,
+        value: Option<serde_json::Value>,
+        now: Time,
+    ) -> Result<()>;
+
     /// Published values by namespace and key, all or those of one namespace.
     async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>>;
 

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring, Told};
+use stakeout_core::alert::{Alerts, Moment, Occasion, Places, Question, Ring, Told};
 use stakeout_core::compare::target_fingerprint;
 use stakeout_core::judge::{Change, Effect};
 use stakeout_core::{Facts, Fingerprint, Record, SettingRefused, Span, Stage, Time, Value};
@@ -66,6 +66,11 @@ impl Alerts for RuleBook {
     fn written(&self) -> BTreeMap<String, Json> {
         let written = |(name, rule): (&String, &AlertConfig)| (name.clone(), json!(rule));
         self.rules.iter().map(written).collect()
+    }
+
+    fn places(&self, rule: &str) -> Places {
+        let places = |rule: &AlertConfig| Places { source: rule.source.clone(), sinks: rule.sinks.clone() };
+        self.rules.get(rule).map_or_else(Places::default, places)
     }
 
     fn is_empty(&self) -> bool {

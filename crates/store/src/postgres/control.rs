@@ -58,6 +58,28 @@ pub(super) async fn set_setting(
     Ok(())
 }
 
+/// One row that no commit writes: it needs none of the locks that commits take.
+pub(super) async fn set_kv(
+    client: &Client,
+    namespace: &str,
+    key: &str,
+    value: Option<&serde_json::Value>,
+    now: Time,
+) -> Work<()> {
+    match value {
+        None => {
+            all(client, "DELETE FROM kv WHERE namespace = $1 AND key = $2", &[&namespace, &key]).await?;
+        }
+        Some(value) => {
+            let sql = "INSERT INTO kv (namespace, key, value, updated_us) VALUES ($1, $2, $3, $4)
+                 ON CONFLICT (namespace, key) DO UPDATE
+                     SET value = excluded.value, updated_us = excluded.updated_us";
+            all(client, sql, &[&namespace, &key, &value.to_string(), &now.us()]).await?;
+        }
+    }
+    Ok(())
+}
+
 /// Losing the mark with the power means delivering again: at least once, with the same event id.
 pub(super) async fn delivered(client: &Client, sink: &str, seqs: &[u64]) -> Work<()> {
     let seqs: Vec<i64> = seqs.iter().map(|seq| *seq as i64).collect();

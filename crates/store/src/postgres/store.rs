@@ -199,6 +199,19 @@ impl Store for PgStore {
         self.on("read a published value", async |client| read::kv(client, namespace, key).await).await
     }
 
+    async fn set_kv(
+        &self,
+        namespace: &str,
+        key: &str,
+        value: Option<serde_json::Value>,
+        now: Time,
+    ) -> Result<()> {
+        self.on("keep a value", async |client| {
+            control::set_kv(client, namespace, key, value.as_ref(), now).await
+        })
+        .await
+    }
+
     async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>> {
         self.on("list published values", async |client| browse::kv(client, namespace, limit).await).await
     }

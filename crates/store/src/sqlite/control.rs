@@ -86,6 +86,24 @@ pub(super) fn set_setting(
     Ok(())
 }
 
+pub(super) fn set_kv(
+    tx: &mut Tx<'_>,
+    namespace: &str,
+    key: &str,
+    value: Option<&serde_json::Value>,
+    now: Time,
+) -> Work<()> {
+    match value {
+        None => tx.conn.execute("DELETE FROM kv WHERE namespace = ?1 AND key = ?2", [namespace, key])?,
+        Some(value) => tx.conn.execute(
+            "INSERT INTO kv (namespace, key, value, updated_us) VALUES (?1, ?2, ?3, ?4)
+             ON CONFLICT DO UPDATE SET value = excluded.value, updated_us = excluded.updated_us",
+            params![namespace, key, value.to_string(), now.us()],
+        )?,
+    };
+    Ok(())
+}
+
 pub(super) fn delivered(tx: &mut Tx<'_>, sink: &str, seqs: &[u64]) -> Work<()> {
     let mut statement = tx.conn.prepare_cached("DELETE FROM deliveries WHERE sink = ?1 AND seq = ?2")?;
     for seq in seqs {

@@ -216,6 +216,20 @@ impl Store for SqliteStore {
         self.read("read a published value", move |conn| read::kv(conn, &namespace, &key)).await
     }
 
+    async fn set_kv(
+        &self,
+        namespace: &str,
+        key: &str,
+        value: Option<serde_json::Value>,
+        now: Time,
+    ) -> Result<()> {
+        let (namespace, key) = (namespace.to_owned(), key.to_owned());
+        self.write("keep a value", Durability::Synced, move |tx| {
+            control::set_kv(tx, &namespace, &key, value.as_ref(), now)
+        })
+        .await
+    }
+
     async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>> {
         let namespace = namespace.map(str::to_owned);
         self.read("read published values", move |conn| browse::kv(conn, namespace.as_deref(), limit)).await
