@@ -229,7 +229,8 @@ impl Control {
         let shared = &self.shared;
         let unknown = |what: &str, found: &str, known: Vec<String>| {
             let known = if known.is_empty() { "there is none".to_owned() } else { known.join(", ") };
-            let expected = format!("a {what} of the configuration file ({known}), and {found:?} is not there");
+            let expected =
+                format!("a {what} of the configuration file ({known}), and {found:?} is not there");
             Err(SettingRefused::new(key, rule, expected))
         };
         if let Some(source) = places.source.as_ref().filter(|name| !shared.lanes.contains_key(*name)) {

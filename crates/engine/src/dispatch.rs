@@ -452,7 +452,8 @@ impl Dispatcher {
                 let Ok((task, Finished { claim, report, .. })) = finished else { continue };
                 self.tasks.remove(&task);
                 self.shared.stats.record(&report);
-                if let Afterwards::Kept(claim) | Afterwards::GiveBack(claim) | Afterwards::Rest(claim) = claim {
+                if let Afterwards::Kept(claim) | Afterwards::GiveBack(claim) | Afterwards::Rest(claim) = claim
+                {
                     let now = self.shared.clock.now();
                     self.held.insert(claim.target, (claim, now));
                 }

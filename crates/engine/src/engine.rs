@@ -279,7 +279,8 @@ async fn discover_roots(shared: &Shared) -> Result<(), EngineError> {
     let now = shared.clock.now();
     for (name, lane) in &shared.lanes {
         let source = lane.source();
-        let roots: Vec<Wanted> = source.roots(now).iter().map(|spec| first_look(shared, lane, spec, now)).collect();
+        let roots: Vec<Wanted> =
+            source.roots(now).iter().map(|spec| first_look(shared, lane, spec, now)).collect();
         let done = shared.store.reconcile_roots(name, &roots, now).await?;
         info!(
             source = name,

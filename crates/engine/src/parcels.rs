@@ -24,7 +24,8 @@ pub(crate) struct Parcels<'a> {
 impl<'a> Parcels<'a> {
     pub(crate) async fn of(shared: &'a Shared, sink: &'a str) -> Result<Parcels<'a>, StoreError> {
         let stored = shared.store.kv(NAMESPACE, sink).await?;
-        let numbers = |parcel: &Json| parcel.as_array().into_iter().flatten().filter_map(Json::as_u64).collect();
+        let numbers =
+            |parcel: &Json| parcel.as_array().into_iter().flatten().filter_map(Json::as_u64).collect();
         let open = stored.map_or(Vec::new(), |row| {
             row.value["open"].as_array().into_iter().flatten().map(numbers).collect()
         });

@@ -6,6 +6,7 @@ mod compare;
 mod fetch;
 mod hint;
 mod judge;
+mod listed;
 mod normalize;
 mod others;
 mod plan;
@@ -19,7 +20,7 @@ use stakeout_store::{Claim, PollOutcome};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
-pub(crate) use judge::first_look;
+pub(crate) use listed::first_look;
 pub(crate) use standing::{NAMESPACE as CREDENTIALS, is_refused};
 
 use crate::lane::{Lane, Place};

@@ -36,7 +36,8 @@ pub(crate) async fn source(
         let page = shared.store.targets(&filter).await?;
         let Some(last) = page.last() else { return Ok(moved) };
         after = Some(last.id);
-        let plans: Vec<NewPlan> = page.iter().filter_map(|row| new_plan(shared, lane, row, now, step)).collect();
+        let plans: Vec<NewPlan> =
+            page.iter().filter_map(|row| new_plan(shared, lane, row, now, step)).collect();
         if !plans.is_empty() {
             shared.store.replan(&plans).await?;
             moved.extend(plans.iter().map(|plan| plan.target));
@@ -54,13 +55,7 @@ pub(crate) async fn one(shared: &Shared, row: &TargetRow) -> Result<Vec<TargetId
 
 /// The target's new due time, if it is another. What is due already keeps its due time, so that its lateness is not
 /// hidden; what backs off goes on doing so, unless the clock itself moved.
-fn new_plan(
-    shared: &Shared,
-    lane: &Lane,
-    row: &TargetRow,
-    now: Time,
-    step: Option<Span>,
-) -> Option<NewPlan> {
+fn new_plan(shared: &Shared, lane: &Lane, row: &TargetRow, now: Time, step: Option<Span>) -> Option<NewPlan> {
     let future = row.schedule.due.is_some_and(|due| due > now);
     if !future || (row.state.last.outcome != LastOutcome::Good && step.is_none()) {
         return None;

@@ -91,7 +91,10 @@ mod tests {
         let own = part.of(&limits);
         assert_eq!((own.requests_per_second, own.burst, own.concurrency), (2.5, 4, 1));
         assert!(part.holds(Time(9)) && !part.holds(Time(10)));
-        assert!(part.moved(Span(-3)).holds(Time(6)) && !part.moved(Span(-3)).holds(Time(7)), "under a clock set back");
+        assert!(
+            part.moved(Span(-3)).holds(Time(6)) && !part.moved(Span(-3)).holds(Time(7)),
+            "under a clock set back"
+        );
         let nothing = Tenure::Part { until: Time(10), allowance: Allowance { concurrency: 0, ..allowance } };
         assert!(!nothing.holds(Time(9)) && !Tenure::None.holds(Time(0)) && Tenure::Sole.holds(Time(0)));
     }

@@ -221,6 +221,30 @@ async fn an_older_answer_after_a_newer_one_is_dropped() {
 }
 
 #[tokio::test]
+async fn an_answer_from_the_future_blinds_nobody() {
+    let at = |year: u32, value: i64| {
+        let mut body = items(&[("a", value)]);
+        body["at"] = json!(format!("{year}-01-10T02:00:00Z"));
+        Act::json(&body)
+    };
+    let handler = move |seen: &Seen| match seen.n {
+        1 => at(2020, 1),
+        2 => at(2999, 1),
+        _ => at(2021, 2),
+    };
+    let scene = Scene::start(handler, json!({"as_of": "at"})).await;
+    scene.polled(4).await;
+    assert_eq!(scene.events().await.len(), 1, "1 → 2 is told, although an answer claimed to be later");
+    let log = scene.log().await;
+    assert!(log.iter().all(|poll| poll.outcome != PollOutcome::Stale), "{log:?}");
+    assert!(
+        log.iter().any(|poll| poll.detail.as_ref().is_some_and(|words| words.contains("bad_time"))),
+        "{log:?}"
+    );
+    scene.stop().await;
+}
+
+#[tokio::test]
 async fn a_mass_removal_waits_for_a_second_answer() {
     let many: Vec<(String, i64)> = (0..20).map(|n| (format!("i{n}"), n)).collect();
     let all: Vec<(&str, i64)> = many.iter().map(|(id, n)| (id.as_str(), *n)).collect();

@@ -5,6 +5,7 @@ mod timeline;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::Value as Json;
 use stakeout_core::{Fingerprint, Span, Time};
 use stakeout_sources::racing::{FAMILY, Status};
 use stakeout_store::{RecordFilter, StoredRecord};
@@ -118,20 +119,26 @@ fn start_of(race: &StoredRecord) -> Option<Time> {
     race.body["start_time"].as_str().and_then(Time::parse)
 }
 
-fn number(record: &StoredRecord, field: &str) -> i64 {
-    record.body[field].as_i64().unwrap_or(i64::MAX)
+/// The place of a record in a list by one of its fields: numbers, then words, then lists such as the runners that a
+/// dividend was paid on.
+fn rank(record: &StoredRecord, field: &str) -> (i64, String) {
+    match &record.body[field] {
+        Json::Number(number) => (number.as_i64().unwrap_or(i64::MAX), String::new()),
+        Json::String(word) => (i64::MAX, word.clone()),
+        other => (i64::MAX, other.to_string()),
+    }
 }
 
-/// Those that hang on a race, in the order of a number.
+/// Those that hang on a race, in the order of these fields.
 async fn below(
     app: &App,
     source: &str,
     race: Fingerprint,
     collection: &str,
-    order: &str,
+    order: [&str; 2],
 ) -> Result<Vec<StoredRecord>, Problem> {
     let mut found = all(app, source, collection, Some(race)).await?;
-    found.sort_by_key(|record| number(record, order));
+    found.sort_by_cached_key(|record| order.map(|field| rank(record, field)));
     Ok(found)
 }
 
@@ -213,8 +220,8 @@ async fn whole(app: &App, source: &str, race: StoredRecord) -> Result<Reply<Race
         Some(meeting) => app.store.records(source, &[meeting]).await?.pop(),
         None => None,
     };
-    let entrants = below(app, source, race.fingerprint, "entrants", "runner_number").await?;
-    let pools = below(app, source, race.fingerprint, "race_pools", "product_type").await?;
+    let entrants = below(app, source, race.fingerprint, "entrants", ["runner_number", "name"]).await?;
+    let pools = below(app, source, race.fingerprint, "race_pools", ["product_type", "status"]).await?;
     Ok(Reply(Race {
         race: race.into(),
         meeting: meeting.map(Record::from),
@@ -229,7 +236,7 @@ pub(crate) async fn entrants(
     Path((source, id)): Path<(String, String)>,
 ) -> Result<Reply<Vec<Record>>, Problem> {
     let race = find(&app, &source, &id).await?;
-    Ok(Reply(views(below(&app, &source, race.fingerprint, "entrants", "runner_number").await?)))
+    Ok(Reply(views(below(&app, &source, race.fingerprint, "entrants", ["runner_number", "name"]).await?)))
 }
 
 /// How a race ended.
@@ -240,9 +247,9 @@ pub(crate) async fn results(
     let race = find(&app, &source, &id).await?;
     let print = race.fingerprint;
     Ok(Reply(Results {
-        results: views(below(&app, &source, print, "race_results", "position").await?),
-        dividends: views(below(&app, &source, print, "dividends", "position").await?),
-        pools: views(below(&app, &source, print, "race_pools", "product_type").await?),
+        results: views(below(&app, &source, print, "race_results", ["position", "runner_number"]).await?),
+        dividends: views(below(&app, &source, print, "dividends", ["product", "positions"]).await?),
+        pools: views(below(&app, &source, print, "race_pools", ["product_type", "status"]).await?),
         race: race.into(),
     }))
 }

@@ -239,7 +239,8 @@ pub struct DemoArgs {
     /// Where the dashboard and the HTTP interface listen, or "off" [default: 127.0.0.1:8484, or a free port]
     #[arg(long, value_name = "ADDR")]
     pub listen: Option<Listen>,
-    /// Keep the database in this directory, instead of one that is removed at the end
+    /// Keep the database in this directory, instead of one that is removed at the end; started again with it, the demo's
+    /// time goes on from the newest that the database holds
     #[arg(long, value_name = "DIR")]
     pub data: Option<PathBuf>,
 }

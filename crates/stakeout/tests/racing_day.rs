@@ -4,7 +4,7 @@ use serde_json::json;
 use stakeout::simulate::racing::RacingDay;
 use stakeout_core::{Event, Fingerprint, Span, Time};
 use stakeout_sim::nztab::Status;
-use stakeout_store::{HistoryRow, Store};
+use stakeout_store::{HistoryRow, RecordFilter, Store};
 
 #[test]
 fn a_race_day_has_no_misses_and_no_wrong_events() {
@@ -32,14 +32,33 @@ fn under_faults_nothing_is_invented_and_every_result_arrives_once() {
         let times = |status: Status| race.statuses.iter().filter(|(_, s)| *s == status).count();
         assert_eq!(told(&race.id, "final"), times(Status::Final), "{}", race.id);
         assert_eq!(told(&race.id, "abandoned"), times(Status::Abandoned), "{}", race.id);
+        // A start can be taken back only by a race that is open again.
+        let reopened = times(Status::Open) - 1;
         for (name, most) in [
             ("interim", times(Status::Interim)),
             ("closed", times(Status::Closed)),
+            ("reopened", reopened),
+            ("started", race.actual_start.map_or(0, |_| 1) + reopened),
             ("retimed", race.starts.len() - 1),
         ] {
             let told = told(&race.id, name);
             assert!(told <= most, "{}: {name} {told} times, it happened {most} times", race.id);
         }
+        let of = |subject: &str, kind: &str| {
+            finished.events.iter().filter(|e| e.subject_key == subject && e.event_type == kind).count()
+        };
+        // A price or a share that moved so often cannot have been seen to move more often.
+        for entrant in &race.entrants {
+            for (kind, changes) in
+                [("racing.odds.moved", entrant.odds.len()), ("racing.money.moved", entrant.money.len())]
+            {
+                let told = of(&entrant.id, kind);
+                assert!(told < changes.max(1), "{}: {kind} {told} times, {changes} values", entrant.name);
+            }
+        }
+        let prices: usize = race.entrants.iter().map(|e| e.flucs.len()).sum();
+        let told = of(&race.id, "racing.favourite.changed");
+        assert!(told <= prices, "{}: {told} favourites, {prices} prices", race.id);
     }
     let scratchings: usize = finished
         .upstream
@@ -182,4 +201,91 @@ fn alerts_ring_once_and_in_time() {
     found.sort();
     assert_eq!(found, expected);
     assert!(!rung("steam").is_empty(), "some price shortened by a fifth");
+}
+
+#[test]
+fn money_results_and_dividends_are_the_upstreams() {
+    let finished = RacingDay { races: 12, ..RacingDay::new(7) }.run().expect("the day runs");
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let (mut rows_seen, mut finals) = (0, 0);
+    for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {
+        let path = format!("/events/{}?", race.id);
+        if !finished.asked.iter().any(|asked| asked.path.contains(&path)) {
+            continue;
+        }
+        for entrant in &race.entrants {
+            let print = Fingerprint::of("racing_entrants", &[&entrant.id]);
+            let rows =
+                runtime.block_on(finished.store.history("nz", print, Some("money_flow_history"), 10_000));
+            for row in rows.expect("history") {
+                let served = race.served_at(row.at);
+                let share = stakeout_sim::nztab::held(&entrant.money, served).expect("a share");
+                let held = |field: &str| row.values[field].as_f64();
+                assert_eq!(
+                    (held("hold_percentage"), held("bet_percentage")),
+                    (Some(f64::from(share.hold)), Some(f64::from(share.bet))),
+                    "{} at {}",
+                    entrant.name,
+                    row.at
+                );
+                rows_seen += 1;
+            }
+        }
+        let Some(_) = race.final_at else { continue };
+        finals += 1;
+        let below = |collection: &str| {
+            let filter = RecordFilter {
+                source: "nz".to_owned(),
+                kind: Some(format!("racing_{collection}")),
+                parent: Some(Fingerprint::of("racing_races", &[&race.id])),
+                gone: false,
+                after: None,
+                limit: 1_000,
+            };
+            let found = runtime.block_on(finished.store.list_records(&filter)).expect("records");
+            found.into_iter().map(|listed| listed.record.body).collect::<Vec<_>>()
+        };
+        let mut placings: Vec<(i64, String)> = below("race_results")
+            .iter()
+            .map(|body| {
+                (
+                    body["position"].as_i64().expect("a place"),
+                    body["entrant"].as_str().expect("an id").to_owned(),
+                )
+            })
+            .collect();
+        placings.sort();
+        let placings: Vec<String> = placings.into_iter().map(|(_, id)| id).collect();
+        assert_eq!(placings, race.final_placings, "{}", race.id);
+        let dividends = below("dividends");
+        assert!(dividends.iter().all(|body| body["status"] == "Final"), "{}: {dividends:?}", race.id);
+        let winner =
+            race.entrants.iter().find(|e| Some(&e.id) == race.final_placings.first()).expect("a winner");
+        let win = dividends.iter().find(|body| body["product"] == "Pool Win").expect("a win dividend");
+        assert_eq!(
+            win["positions"],
+            json!([{ "position": 1, "runner_number": winner.number }]),
+            "{}",
+            race.id
+        );
+        let odds = winner.odds.last().expect("prices").1;
+        let paid = f64::from(odds.pool_win.unwrap_or(odds.fixed_win)) / 100.0;
+        assert_eq!(win["dividend"].as_f64(), Some(paid), "{}", race.id);
+    }
+    assert!(rows_seen > 500 && finals > 5, "{rows_seen} rows of money, {finals} results");
+}
+
+#[test]
+fn a_race_that_is_over_is_never_asked_for_again_however_it_was_retimed() {
+    let finished = RacingDay { races: 60, ..RacingDay::new(8) }.run().expect("the day runs");
+    let mut retimed = 0;
+    for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {
+        let path = format!("/events/{}?", race.id);
+        let over = |at: Time| race.status_at(at).is_terminal();
+        let after =
+            finished.asked.iter().filter(|asked| asked.path.contains(&path) && over(asked.at)).count();
+        assert!(after <= 1, "{}: asked {after} times when it was over", race.id);
+        retimed += usize::from(after == 1 && race.starts.len() > 1);
+    }
+    assert!(retimed > 3, "only {retimed} races that ended were retimed");
 }

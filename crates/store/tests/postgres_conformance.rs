@@ -39,7 +39,8 @@ impl Backend for OwnDatabase {
         let url = self.url.get().cloned()?;
         // Whoever asks is in the middle of something else: the answer is fetched elsewhere.
         let asked = std::thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
             runtime.block_on(async {
                 let row = raw(&url).await.query_one(ROWS, &[]).await.expect("a count");
                 row.get::<_, i64>(0) as u64

@@ -28,7 +28,10 @@ const KEY: &str = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
 
 /// An authority of its own.
 fn authority(directory: &Path, name: &str) -> Option<()> {
-    openssl(directory, &format!("req -x509 {KEY} -keyout {name}.key -out {name}.crt -days 2 -subj /CN={name}"))
+    openssl(
+        directory,
+        &format!("req -x509 {KEY} -keyout {name}.key -out {name}.crt -days 2 -subj /CN={name}"),
+    )
 }
 
 #[tokio::test]

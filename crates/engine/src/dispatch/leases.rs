@@ -100,7 +100,8 @@ impl Dispatcher {
         let shared = Arc::clone(&self.shared);
         let renewal = async move {
             let _busy = shared.clock.busy();
-            let claims: Vec<(TargetId, u64)> = expiring.iter().map(|(target, fence, _)| (*target, *fence)).collect();
+            let claims: Vec<(TargetId, u64)> =
+                expiring.iter().map(|(target, fence, _)| (*target, *fence)).collect();
             let lost = shared.store.renew(&claims, until).await;
             Renewal { claims: expiring, until, set_back, lost }
         };

@@ -6,7 +6,8 @@ use stakeout_core::adherence::Punctuality;
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
 use stakeout_store::{
-    Claim, CommitOutcome, Done, KvRow, PollCommit, PollLog, PollOutcome, Sample, StoreError, TargetState,
+    Claim, CommitOutcome, Done, KvRow, NewPlan, PollCommit, PollLog, PollOutcome, Sample, StoreError,
+    TargetState,
 };
 use tracing::{debug, warn};
 
@@ -85,7 +86,10 @@ pub(super) async fn commit(
         outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     }
     let (settled, report) = match outcome {
-        Some(CommitOutcome::Done(done)) => finished(job, report, committed, done),
+        Some(CommitOutcome::Done(done)) => {
+            let done = with_own_plan(job, &committed, done).await;
+            finished(job, report, committed, done)
+        }
         Some(CommitOutcome::AlreadyDone) => {
             (Settled::Before, abandoned(job, report, "it was committed before"))
         }
@@ -347,12 +351,7 @@ fn plain_log(job: &Job<'_>, fetched: &Fetched, planned: &Planned) -> PollLog {
     }
 }
 
-fn finished(
-    job: &Job<'_>,
-    mut report: Report,
-    commit: Arc<PollCommit>,
-    done: Done,
-) -> (Settled, Report) {
+fn finished(job: &Job<'_>, mut report: Report, commit: Arc<PollCommit>, done: Done) -> (Settled, Report) {
     report.events = done.events.len() as u32;
     report.history_rows = done.history_rows;
     report.next_due = done.schedule.due;
@@ -374,6 +373,26 @@ fn finished(
         job.shared.given_back(done.schedule.due);
     }
     (Settled::In(Committed { commit, done }), report)
+}
+
+/// Whoever changed the plan while the poll was under way is obeyed, but not where that asks for the very poll that was
+/// just made, or for one of a target that turned out to be over.
+async fn with_own_plan(job: &Job<'_>, commit: &PollCommit, done: Done) -> Done {
+    let changed = done.plan_version != commit.plan_version;
+    let answered = done.schedule.due == job.claim.schedule.due || commit.schedule.due.is_none();
+    if !changed || !answered || done.schedule == commit.schedule {
+        return done;
+    }
+    let (plan_version, schedule) = (done.plan_version, commit.schedule.clone());
+    let own = NewPlan { target: commit.target, plan_version, poll_no: commit.poll_no, schedule };
+    match job.shared.store.replan(&[own]).await {
+        Ok(()) => Done { schedule: commit.schedule.clone(), plan_version: plan_version + 1, ..done },
+        Err(error) => {
+            // Then there is one poll too many.
+            warn!(%error, target_key = %job.claim.spec.key, "the plan of a poll could not be restored");
+            done
+        }
+    }
 }
 
 /// A poll that is in.

@@ -10,12 +10,11 @@ use stakeout_core::compare::{Comparison, Item, Verdict};
 use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::record::object_text;
 use stakeout_core::{
-    ContentHash, EventId, Facts, Fingerprint, Last, LastOutcome, Observation, Point, Record, TargetSpec,
-    Time, Value, history,
+    ContentHash, EventId, Fingerprint, LastOutcome, Observation, Point, Record, Time, Value, history,
 };
 use stakeout_store::{
     Base, EventWrite, HistoryWrite, KvSet, Lapsed, PollOutcome, Reconcile, RecordWrite, Release, Stamp,
-    StoreError, Wanted,
+    StoreError,
 };
 
 use super::Job;
@@ -24,11 +23,8 @@ use super::compare::Compared;
 use super::fetch::Fetched;
 use super::plan::Planned;
 use super::recall::Recalled;
-use super::standing;
+use super::{listed, standing};
 use crate::alerts;
-use crate::due::{Due, schedule_of};
-use crate::lane::Lane;
-use crate::shared::Shared;
 
 /// Everything a poll wants to write besides its schedule.
 #[derive(Default)]
@@ -81,7 +77,7 @@ pub(super) async fn judge(
     let news = news(fetched, observation, comparison, &recalled);
     let changes = changes(job, fetched, &news, comparison, &recalled, &mut judged);
     judged.changes = changes.len() as u32;
-    judged.reconcile = reconcile(job, fetched, observation, comparison, &recalled);
+    judged.reconcile = listed::reconcile(job, fetched.ended, observation, comparison, &recalled);
     // A baseline is taken as it is: everything is kept, nothing is told. But a target's first look is no baseline for
     // what other targets have known all along.
     let changes = match comparison.verdict {
@@ -372,31 +368,4 @@ fn events(job: &Job<'_>, fetched: &Fetched, comparison: &Comparison, drafts: Vec
         }
     };
     drafts.into_iter().map(with_id).collect()
-}
-
-/// The changes to the set of targets that a listing calls for.
-fn reconcile(
-    job: &Job<'_>,
-    fetched: &Fetched,
-    observation: &Observation,
-    comparison: &Comparison,
-    recalled: &Recalled,
-) -> Option<Reconcile> {
-    let listed = observation.targets.as_ref()?;
-    let wanted = comparison.added.iter().chain(&comparison.changed);
-    let upserts: Vec<Wanted> = wanted
-        .filter_map(|item| match item {
-            Item::Target(i) => Some(first_look(job.shared, job.lane, &listed[*i], fetched.ended)),
-            Item::Record(_) => None,
-        })
-        .collect();
-    let retire = recalled.retired.clone();
-    (!upserts.is_empty() || !retire.is_empty()).then_some(Reconcile { upserts, retire })
-}
-
-/// A target with its first due time.
-pub(crate) fn first_look(shared: &Shared, lane: &Lane, spec: &TargetSpec, now: Time) -> Wanted {
-    let facts = Facts { start: spec.start, ..Facts::default() };
-    let next = Due { shared, lane, spec, facts: &facts, state: None }.next(&Last::default(), now);
-    Wanted { spec: spec.clone(), schedule: schedule_of(next) }
 }

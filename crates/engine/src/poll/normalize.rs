@@ -2,11 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use stakeout_core::{Exchange, Failure, FailureClass, Observation, Time};
+use stakeout_core::{Exchange, Failure, FailureClass, Observation, Span, Time, Warning};
 
 use super::Job;
 use super::fetch::Fetched;
 
+/// An answer that claims to be from later than this after now is mistaken.
+const CLOCKS_DIFFER: Span = Span::hours(1);
 /// Shorter values are words like `json` or `gzip`, not secrets.
 const SHORTEST_SECRET: usize = 6;
 
@@ -40,15 +42,17 @@ pub(super) fn normalize(job: &Job<'_>, fetched: &Fetched) -> Seen {
         job.source.normalize(&job.claim.spec, &fetched.exchanges, &context)
     }));
     match result {
-        Ok(Ok(mut observation)) => match (observation.as_of, job.claim.state.as_of) {
-            (Some(as_of), Some(newest)) if as_of < newest => Seen::Stale(as_of),
-            _ => {
-                for warning in &mut observation.warnings {
-                    warning.detail = redact(&warning.detail, &fetched.exchanges);
+        Ok(Ok(mut observation)) => {
+            match (believable(&mut observation, fetched.ended), newest(job, fetched)) {
+                (Some(as_of), Some(newest)) if as_of < newest => Seen::Stale(as_of),
+                _ => {
+                    for warning in &mut observation.warnings {
+                        warning.detail = redact(&warning.detail, &fetched.exchanges);
+                    }
+                    Seen::Observation(Box::new(observation))
                 }
-                Seen::Observation(Box::new(observation))
             }
-        },
+        }
         Ok(Err(failure)) => Seen::Failed(redacted(failure, &fetched.exchanges)),
         Err(panic) => {
             let words = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
@@ -56,6 +60,20 @@ pub(super) fn normalize(job: &Job<'_>, fetched: &Fetched) -> Seen {
             Seen::Failed(Failure::new(FailureClass::Internal, format!("the source panicked: {words}")))
         }
     }
+}
+
+/// The answer's own time, unless that cannot be: taken at its word it would make every later answer an old one.
+fn believable(observation: &mut Observation, now: Time) -> Option<Time> {
+    if let Some(ahead) = observation.as_of.take_if(|as_of| *as_of > now + CLOCKS_DIFFER) {
+        let detail = format!("expected the time of the answer, found {ahead}, which is yet to come");
+        observation.warnings.push(Warning { code: "bad_time", detail });
+    }
+    observation.as_of
+}
+
+/// The time of the newest answer that was accepted. One that is yet to come is from before the clock was set back.
+fn newest(job: &Job<'_>, fetched: &Fetched) -> Option<Time> {
+    job.claim.state.as_of.filter(|as_of| *as_of <= fetched.ended + CLOCKS_DIFFER)
 }
 
 fn redacted(failure: Failure, exchanges: &[Exchange]) -> Failure {

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 
 use stakeout_core::compare::{Item, target_fingerprint};
 use stakeout_core::{Fingerprint, Record, Time};
-use stakeout_store::{StoreError, StoredRecord, TargetFilter};
+use stakeout_store::{StoreError, StoredRecord, TargetFilter, TargetRow};
 
 use super::Job;
 use super::compare::Compared;
+use super::listed;
 use super::others::{Others, others};
 
 /// What was known before this poll.
@@ -18,6 +19,8 @@ pub(super) struct Recalled {
     pub(super) told: BTreeMap<Fingerprint, BTreeMap<String, Time>>,
     /// The keys of targets that the listing no longer has.
     pub(super) retired: Vec<String>,
+    /// The targets that the listing describes otherwise than before, by key.
+    pub(super) listed: BTreeMap<String, TargetRow>,
     /// What other targets hold of what appeared here.
     pub(super) others: Others,
 }
@@ -36,11 +39,12 @@ pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalle
         .map(|record| record.fingerprint)
         .chain(comparison.removed.iter().map(|entry| entry.fingerprint))
         .collect();
+    let _busy = job.shared.clock.busy();
+    let listed = listed::rows(job, observation, comparison).await?;
     if wanted.is_empty() {
-        return Ok(Recalled::default());
+        return Ok(Recalled { listed, ..Recalled::default() });
     }
     wanted.sort_unstable();
-    let _busy = job.shared.clock.busy();
     let source = job.source.name();
     let (stored, told) = tokio::try_join!(
         job.shared.store.records(source, &wanted),
@@ -55,7 +59,7 @@ pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalle
     };
     let added: Vec<&Record> = comparison.added.iter().filter_map(record).collect();
     let others = others(job, compared, &added, &records).await?;
-    Ok(Recalled { records, told, retired, others })
+    Ok(Recalled { records, told, retired, listed, others })
 }
 
 async fn told(

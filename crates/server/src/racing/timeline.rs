@@ -124,7 +124,7 @@ pub(crate) async fn timeline(
     let start =
         start_of(&race).ok_or_else(|| Problem::not_found(format!("race {id:?} has no start time yet")))?;
     let until = until(&race, app.now());
-    let entrants = below(&app, &source, race.fingerprint, "entrants", "runner_number").await?;
+    let entrants = below(&app, &source, race.fingerprint, "entrants", ["runner_number", "name"]).await?;
     let mut runners = Vec::with_capacity(entrants.len());
     for entrant in &entrants {
         runners.push(history(&app, &source, entrant, query.pool).await?);

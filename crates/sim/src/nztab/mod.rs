@@ -38,7 +38,7 @@ pub use nz::{nz_date, nz_time};
 pub use odds::Odds;
 pub use race::Status;
 pub use serve::serve;
-pub use truth::{EntrantTruth, RaceTruth, held};
+pub use truth::{EntrantTruth, RaceTruth, held, held_since};
 pub use upstream::Upstream;
 
 pub use crate::reply::{Answer, Reply};

@@ -6,7 +6,7 @@ use super::book::Scratching;
 use super::money::Share;
 use super::names::Category;
 use super::odds::Odds;
-use super::race::{Race, Status};
+use super::race::{BeforeJump, Race, Status};
 
 /// Everything that happens in one race, each list in order of time.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -44,6 +44,7 @@ pub struct RaceTruth {
     pub pools: Vec<(Time, Vec<(&'static str, u64)>)>,
     /// Flucs are served one refresh later than the prices they record.
     pub flucs_lag: bool,
+    before_jump: BeforeJump,
     refresh: Span,
     refresh_phase: Span,
 }
@@ -94,6 +95,7 @@ impl RaceTruth {
             entrants: book.entrants.iter().map(EntrantTruth::new).collect(),
             pools: pools.map(|step| (step.at, step.totals())).collect(),
             flucs_lag: book.flucs_lag,
+            before_jump: race.fate.before_jump,
             refresh: race.showing.refresh,
             refresh_phase: race.refresh_phase,
         }
@@ -116,6 +118,13 @@ impl RaceTruth {
         held(&self.statuses, self.served_at(now)).copied().unwrap_or(Status::Open)
     }
 
+    /// The actual start served at `now`: before the jump is told nothing, or the advertised one.
+    pub fn actual_start_at(&self, now: Time) -> Option<Time> {
+        let told = self.actual_start_told.is_some_and(|told| told <= self.served_at(now));
+        let before = (self.before_jump == BeforeJump::Advertised).then(|| self.start_at(now));
+        self.actual_start.filter(|_| told).or(before)
+    }
+
     /// The advertised start served at `now`.
     pub fn start_at(&self, now: Time) -> Time {
         held(&self.starts, self.served_at(now)).copied().unwrap_or(self.starts[0].1)
@@ -136,6 +145,11 @@ impl EntrantTruth {
             money: entrant.money.changes().to_vec(),
         }
     }
+}
+
+/// From when what held at `at` in a list of (from, value) has held.
+pub fn held_since<T>(changes: &[(Time, T)], at: Time) -> Option<Time> {
+    changes[..changes.partition_point(|(from, _)| *from <= at)].last().map(|(from, _)| *from)
 }
 
 /// What held at `at` in a list of (from, value): nothing before the first.

@@ -1,6 +1,6 @@
 //! Runners: who they are, their prices, and the money on them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use stakeout_core::{Fingerprint, Point, Record, Span, Time, Value};
 
@@ -23,6 +23,8 @@ pub(super) struct Field<'a> {
     pub(super) win_pool: Option<Cents>,
     pub(super) place_pool: Option<Cents>,
     pub(super) now: Time,
+    /// Whether the upstream has said of this race's runners whether they were scratched.
+    pub(super) says_scratched: bool,
 }
 
 /// The records of all runners that have an identity.
@@ -34,8 +36,18 @@ pub(super) fn records(
 ) -> Vec<Record> {
     let money = money_by_entrant(runners, money, odd);
     let money = |index: usize| money.get(index).copied().unwrap_or_default();
+    let mut known = HashSet::with_capacity(runners.len());
     let runners = runners.iter().enumerate();
-    runners.filter_map(|(index, runner)| record(field, runner, money(index), odd)).collect()
+    let mut records = Vec::with_capacity(runners.len());
+    for (index, runner) in runners {
+        let Some(record) = record(field, runner, money(index), odd) else { continue };
+        if !known.insert(record.fingerprint) {
+            odd.add("bad_runner", || format!("a second runner with the entrant_id {}", record.key));
+            continue;
+        }
+        records.push(record);
+    }
+    records
 }
 
 fn record(field: &Field<'_>, runner: &Runner<'_>, money: Money, odd: &mut Odd) -> Option<Record> {
@@ -49,8 +61,8 @@ fn record(field: &Field<'_>, runner: &Runner<'_>, money: Money, odd: &mut Odd) -
     let late = flag(&runner.is_late_scratched, odd);
     let scratched = match (flag(&runner.is_scratched, odd), late) {
         (_, Some(true)) => Some(true),
-        // The upstream always says so; an answer that does not is one of the bare shape.
-        (None, _) if runner.is_scratched.is_null() => Some(false),
+        // The bare shape never says so: then nobody was. Once it was said, silence changes nothing.
+        (None, _) if runner.is_scratched.is_null() && !field.says_scratched => Some(false),
         (scratched, _) => scratched,
     };
     let scratch_time = runner.scratch_time.time().or_else(|| runner.scr_time.time());

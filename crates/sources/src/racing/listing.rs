@@ -13,7 +13,7 @@ use stakeout_core::{
 };
 
 use super::kinds::Kinds;
-use super::normalize::{known_status, meeting_fingerprint, status_word};
+use super::normalize::{known_status, meeting_fingerprint, status_name};
 use super::nz_time::Date;
 use super::plan::{PAGES_MAX, Page, RACE, RACE_PRIORITY, race_key};
 use super::status::Status;
@@ -182,7 +182,7 @@ impl<'a> Reading<'a> {
         let confirmed = matches!(status, Some(Status::Interim | Status::Final)).then_some(true);
         let values = vec![
             Value::text(&id),
-            status_word(status, &race.status),
+            status_name(status),
             start.into(),
             Value::Null,
             confirmed.into(),

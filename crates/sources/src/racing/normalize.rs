@@ -1,6 +1,6 @@
 //! What the answer about one race says.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use stakeout_core::{Coverage, Facts, Failure, Fingerprint, Observation, Record, Scope, Time, Value};
 
@@ -16,6 +16,8 @@ use crate::odd::Odd;
 pub(super) const FAVOURITE: &str = "favourite";
 /// The note that remembers which lists the upstream has given of this race.
 const LISTS: &str = "lists";
+/// The note that remembers that the upstream says of this race's runners whether they were scratched.
+const SAYS_SCRATCHED: &str = "says_scratched";
 
 /// What is known about a race before its answer is read.
 pub(super) struct Expected<'a> {
@@ -41,12 +43,15 @@ pub(super) fn event(kinds: &Kinds, expected: &Expected<'_>, body: &[u8]) -> Resu
     let meeting = meeting_id.as_deref().map(|id| meeting_record(kinds, id, &data.race));
     let race = race_record(kinds, &race_id, meeting_id.as_deref(), &data.race, &life, &mut odd);
     let parent = Parent { kinds, race_id: &race_id, race: race.fingerprint };
-    let lists = lists(parent, data, expected.now, &mut odd);
+    let lists = lists(parent, data, expected, &mut odd);
 
     let mut facts = Facts { start: life.start, stage: life.stage, ..expected.facts.clone() };
     let favourite = favourite(&lists.entrants, expected.facts);
     if let Some(favourite) = favourite {
         facts.notes.insert(FAVOURITE.to_owned(), favourite);
+    }
+    if lists.says_scratched {
+        facts.notes.insert(SAYS_SCRATCHED.to_owned(), Value::Bool(true));
     }
     let coverage = lists.coverage(parent, life.status, &mut facts);
     let mut records: Vec<Record> = meeting.into_iter().chain([race]).collect();
@@ -73,8 +78,6 @@ fn race_id(race: &Race<'_>, expected: &Expected<'_>) -> Result<String, Failure> 
 /// What an answer says about where the race is in its life.
 struct Life {
     status: Option<Status>,
-    /// As stored: the known name, or the upstream's own word.
-    word: Value,
     start: Option<Time>,
     actual_start: Option<Time>,
     stage: stakeout_core::Stage,
@@ -92,7 +95,6 @@ impl Life {
         let stage = stage(status, actual_start, expected.now, expected.facts.stage);
         Life {
             status,
-            word: status_word(status, &race.status),
             start: start.or(expected.facts.start).or(expected.start),
             actual_start,
             stage,
@@ -113,12 +115,10 @@ pub(super) fn known_status(leaf: &Leaf<'_>, odd: &mut Odd) -> Option<Status> {
     status
 }
 
-pub(super) fn status_word(status: Option<Status>, leaf: &Leaf<'_>) -> Value {
-    match (status, leaf) {
-        (Some(status), _) => status.name().into(),
-        (None, Leaf::Text(_)) => leaf.text().map(|word| word.into_owned()).into(),
-        (None, _) => Value::Null,
-    }
+/// As stored. A word that nobody knows says nothing: the last one that was understood stays, so that a race that was
+/// closed, then something unheard of, then closed again was closed once.
+pub(super) fn status_name(status: Option<Status>) -> Value {
+    status.map(|status| status.name().to_owned()).into()
 }
 
 /// A race's answer knows its meeting by name only; the catalogue fills in the rest.
@@ -156,7 +156,7 @@ fn race_record(
     }
     let values = vec![
         Value::text(id),
-        life.word.clone(),
+        status_name(life.status),
         race.advertised_start.time().into(),
         life.actual_start.into(),
         life.confirmed.into(),
@@ -184,11 +184,13 @@ struct Lists {
     entrants: Vec<Record>,
     /// Whether every runner was understood; a race without runners is not whole.
     all_entrants: bool,
+    /// Whether it is said of any runner that it was scratched, or that it was not.
+    says_scratched: bool,
     /// Pools, results, dividends; `None` where the answer had no such list.
     tote: [(&'static str, Option<Rows>); 3],
 }
 
-fn lists(parent: Parent<'_>, data: &EventData<'_>, now: Time, odd: &mut Odd) -> Lists {
+fn lists(parent: Parent<'_>, data: &EventData<'_>, expected: &Expected<'_>, odd: &mut Odd) -> Lists {
     let runners = if data.runners.0.is_some() { &data.runners } else { &data.entrants };
     let money = match data.money_tracker.entrants.0 {
         Some(_) => &data.money_tracker.entrants,
@@ -202,18 +204,21 @@ fn lists(parent: Parent<'_>, data: &EventData<'_>, now: Time, odd: &mut Odd) -> 
         race: parent.race,
         win_pool: total("Win"),
         place_pool: total("Place"),
-        now,
+        now: expected.now,
+        says_scratched: expected.facts.notes.contains_key(SAYS_SCRATCHED),
     };
     let entrants = entrants::records(&field, runners.items(), money.items(), odd);
     if runners.items().is_empty() {
         odd.add("no_runners", || "the answer has no runners".to_owned());
     }
+    let ids: HashSet<String> = entrants.iter().map(|entrant| entrant.key.clone()).collect();
     Lists {
+        says_scratched: runners.items().iter().any(|runner| !runner.is_scratched.is_null()),
         all_entrants: !entrants.is_empty() && entrants.len() == runners.items().len(),
         entrants,
         tote: [
             ("race_pools", data.tote_pools.0.as_ref().map(|rows| tote::pools(parent, rows, odd))),
-            ("race_results", data.results.0.as_ref().map(|rows| tote::results(parent, rows, odd))),
+            ("race_results", data.results.0.as_ref().map(|rows| tote::results(parent, rows, &ids, odd))),
             ("dividends", data.dividends.0.as_ref().map(|rows| tote::dividends(parent, rows, odd))),
         ],
     }
@@ -254,12 +259,17 @@ impl Lists {
 }
 
 /// Who has the lowest fixed win price of those that run; of equals the one that had it before, then the lowest
-/// number. Without any price it is still the one from before.
+/// number. Without any price, or while only its own is missing, it is still the one from before.
 fn favourite(entrants: &[Record], before: &Facts) -> Option<Value> {
     let before = before.notes.get(FAVOURITE).and_then(favourite_id);
+    let runs = |record: &Record| record.get("is_scratched") != Some(&Value::Bool(true));
+    let price = |record: &Record| record.get("win_odds").and_then(Value::as_f64);
+    let held = entrants.iter().find(|record| before == Some(record.key.as_str()));
+    if held.is_some_and(|record| runs(record) && price(record).is_none()) {
+        return None;
+    }
     let candidate = |record: &Record| {
-        let runs = record.get("is_scratched") != Some(&Value::Bool(true));
-        let odds = record.get("win_odds").and_then(Value::as_f64).filter(|_| runs)?;
+        let odds = price(record).filter(|_| runs(record))?;
         let number = record.get("runner_number").and_then(Value::as_f64).unwrap_or(f64::MAX);
         Some((odds, before != Some(record.key.as_str()), number))
     };

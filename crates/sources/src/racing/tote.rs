@@ -1,6 +1,6 @@
 //! Pools, results and dividends of a race.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use stakeout_core::{Fingerprint, Record, Value};
 
@@ -36,8 +36,13 @@ pub(super) struct Rows {
     pub(super) whole: bool,
 }
 
-fn number(leaf: &Leaf<'_>) -> Value {
-    leaf.number().into()
+/// A number that cannot be below zero; nothing where the upstream says nothing.
+fn amount(leaf: &Leaf<'_>, code: &'static str, what: &str, odd: &mut Odd) -> Value {
+    let amount = leaf.number().filter(|amount| *amount >= 0.0);
+    if amount.is_none() && !leaf.is_null() {
+        odd.add(code, || format!("expected a {what} of at least 0, found {leaf:?}"));
+    }
+    amount.into()
 }
 
 /// Whether a pool is decided by this race alone.
@@ -77,8 +82,14 @@ pub(super) fn pools(parent: Parent<'_>, pools: &[Pool<'_>], odd: &mut Odd) -> Ro
     rows
 }
 
-/// The placings, one per runner: a dead heat has two of one position.
-pub(super) fn results(parent: Parent<'_>, placings: &[Placing<'_>], odd: &mut Odd) -> Rows {
+/// The placings, one per runner: a dead heat has two of one position. `runners` are the ids of those who ran, where the
+/// answer names any; a placing of somebody else is none.
+pub(super) fn results(
+    parent: Parent<'_>,
+    placings: &[Placing<'_>],
+    runners: &HashSet<String>,
+    odd: &mut Odd,
+) -> Rows {
     let mut rows = Rows { records: Vec::with_capacity(placings.len()), whole: true };
     for placing in placings {
         let who = placing.entrant_id.text().or_else(|| placing.runner_number.text());
@@ -87,12 +98,18 @@ pub(super) fn results(parent: Parent<'_>, placings: &[Placing<'_>], odd: &mut Od
             rows.whole = false;
             continue;
         };
+        let id = placing.entrant_id.text();
+        if let Some(stranger) = id.filter(|id| !runners.is_empty() && !runners.contains(&**id)) {
+            odd.add("bad_result", || format!("a placing of {stranger}, which is no runner"));
+            rows.whole = false;
+            continue;
+        }
         let values = vec![
             position.into(),
             placing.runner_number.int().into(),
             placing.entrant_id.text_value(),
             placing.name.text_value(),
-            number(&placing.margin_length),
+            amount(&placing.margin_length, "bad_result", "margin", odd),
             Value::text(parent.race_id),
         ];
         let record = Record::new(&parent.kinds.results, &[parent.race_id, &who], values);
@@ -126,13 +143,15 @@ pub(super) fn dividends(parent: Parent<'_>, dividends: &[Dividend<'_>], odd: &mu
         let values = vec![
             Value::text(&*name),
             dividend.status.text_value(),
-            number(&dividend.dividend),
-            number(&dividend.pool_size),
+            amount(&dividend.dividend, "bad_dividend", "dividend", odd),
+            amount(&dividend.pool_size, "bad_dividend", "pool size", odd),
             positions,
             dividend.tote.text_value(),
             Value::text(parent.race_id),
         ];
-        let record = Record::new(&parent.kinds.dividends, &[parent.race_id, &name, &runners], values);
+        let tote = dividend.tote.text().unwrap_or_default();
+        let key = [parent.race_id, &*name, &runners, &*tote];
+        let record = Record::new(&parent.kinds.dividends, &key, values);
         rows.records.push(record.under(parent.race).in_group(parent.group("dividends")));
     }
     rows

@@ -20,7 +20,7 @@ fn with_flucs(open: Json, last_six: Vec<Json>) -> Json {
 }
 
 #[test]
-fn a_real_answer_is_read_whole() {
+fn seed_7_3_a_real_answer_is_read_whole() {
     let seen = read(&answer()).expect("an answer");
     assert_eq!((seen.coverage.clone(), codes(&seen)), (Coverage::Complete, vec![]));
     assert_eq!(seen.as_of, Time::parse("2026-01-10T01:00:00.123456Z"));
@@ -52,7 +52,7 @@ fn a_real_answer_is_read_whole() {
 }
 
 #[test]
-fn the_seeds_shape_is_read_without_an_envelope() {
+fn seed_7_3_the_seeds_shape_is_read_without_an_envelope() {
     let body = json!({
         "race": { "event_id": RACE, "status": "", "advertised_start": "2026-01-10T15:00:00+13:00", "actual_start": null },
         "entrants": [{
@@ -96,7 +96,7 @@ fn an_answer_without_its_race_or_about_another_one_is_a_failure() {
 }
 
 #[test]
-fn money_rows_are_slices_and_are_summed() {
+fn seed_7_3_money_rows_are_slices_and_are_summed() {
     let seen = read(&answer()).expect("an answer");
     assert_eq!(get(one(&seen, "entrants", "entrant-1"), "hold_percentage"), json!(42.5));
     assert_eq!(get(one(&seen, "entrants", "entrant-2"), "hold_percentage"), json!(5));
@@ -253,11 +253,16 @@ fn final_dividends_supersede_interim_ones() {
     assert_eq!(
         dividends(vec![interim.clone(), upheld, win.clone()]),
         [
-            (key("Pool Quinella|4:2"), json!("Final"), json!(15)),
-            (key("Pool Win|2"), json!("Interim"), json!(6.6))
+            (key("Pool Quinella|4:2|NZ"), json!("Final"), json!(15)),
+            (key("Pool Win|2|NZ"), json!("Interim"), json!(6.6))
         ]
     );
-    assert_eq!(dividends(vec![interim, win])[0].1, json!("Interim"));
+    assert_eq!(dividends(vec![interim, win.clone()])[0].1, json!("Interim"));
+    // Two totes pay on the same runner: both are kept.
+    let mut other = win.clone();
+    other["tote"] = json!("AU");
+    other["dividend"] = json!(7.1);
+    assert_eq!(dividends(vec![win, other]).len(), 2);
 }
 
 #[test]

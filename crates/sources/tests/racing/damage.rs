@@ -79,6 +79,44 @@ fn keys_that_come_twice_are_no_reason_to_stop() {
 }
 
 /// A place in a JSON document and what is put there.
+
+#[test]
+fn what_cannot_have_been_paid_or_placed_is_refused_and_counted() {
+    let placing = |id: &str, margin: f64| json!({ "position": 1, "entrant_id": id, "runner_number": 1, "name": "X", "margin_length": margin });
+    let dividend = |paid: f64, pool: f64| {
+        json!({ "tote": "NZ", "product_name": "Pool Win", "status": "Final", "dividend": paid, "pool_size": pool,
+            "positions": [{ "runner_number": 1, "position": 1 }] })
+    };
+    for (list, row, field, code) in [
+        ("results", placing("entrant-1", -0.5), "margin", "bad_result"),
+        ("dividends", dividend(-3.0, 100.0), "dividend", "bad_dividend"),
+        ("dividends", dividend(3.0, -1.0), "pool_size", "bad_dividend"),
+    ] {
+        let mut answer = answer_with(json!({ "status": "Final" }));
+        answer["data"][list] = json!([row]);
+        let seen = read(&answer).expect("an answer");
+        assert_eq!(codes(&seen), [code], "{row}");
+        let collection = if list == "results" { "race_results" } else { list };
+        assert_eq!(get(of(&seen, collection)[0], field), json!(null), "{row}");
+    }
+    let mut answer = answer_with(json!({ "status": "Final" }));
+    answer["data"]["results"] = json!([placing("entrant-1", 0.0), placing("a-stranger", 0.0)]);
+    let seen = read(&answer).expect("an answer");
+    assert_eq!(codes(&seen), ["bad_result"]);
+    assert_eq!(of(&seen, "race_results").len(), 1, "whoever did not run has no place");
+    assert!(matches!(seen.coverage, Coverage::Partial(_)), "{:?}", seen.coverage);
+}
+
+#[test]
+fn a_runner_that_is_listed_twice_is_kept_once_and_proves_no_absence() {
+    let mut answer = answer();
+    answer["data"]["runners"][1]["entrant_id"] = json!("entrant-1");
+    let seen = read(&answer).expect("an answer");
+    assert_eq!(codes(&seen), ["bad_runner"]);
+    assert_eq!(of(&seen, "entrants").len(), 2);
+    assert!(matches!(seen.coverage, Coverage::Partial(_)), "{:?}", seen.coverage);
+}
+
 fn damage() -> impl Strategy<Value = (Vec<prop::sample::Index>, Json)> {
     let leaf = prop_oneof![
         Just(Json::Null),

@@ -157,3 +157,43 @@ fn thresholds_are_configurable() {
     assert_eq!(seen.types(), ["racing.odds.moved"]);
     assert_eq!(seen.drafts[0].quiet, stakeout_core::Span::parse("10m"));
 }
+
+/// The types told by each answer after the first, in order.
+fn story(answers: &[Json]) -> Vec<Vec<String>> {
+    let mut watch = Watch::new(source());
+    let polls = answers.iter().enumerate().map(|(n, answer)| {
+        let seen = watch.poll(at("-20m") + stakeout_core::Span::mins(n as i64), answer);
+        seen.drafts.into_iter().map(|draft| draft.event_type).collect()
+    });
+    polls.skip(1).collect()
+}
+
+#[test]
+fn a_status_that_nobody_knows_makes_no_event_of_what_was_known() {
+    let none = Vec::<String>::new();
+    let word = status("Suspended");
+    assert_eq!(story(&[status("Closed"), word.clone(), status("Closed")]), [none.clone(), none.clone()]);
+    assert_eq!(story(&[status("Open"), word.clone(), status("Open")]), [none.clone(), none.clone()]);
+    assert_eq!(
+        story(&[status("Open"), word, status("Closed")]),
+        [none, vec!["racing.race.closed".to_owned()]],
+        "what changed behind it is told"
+    );
+}
+
+#[test]
+fn a_scratching_that_one_answer_does_not_mention_is_told_once() {
+    let mut scratched = answer();
+    scratched["data"]["runners"][1]["is_scratched"] = json!(true);
+    let mut silent = answer();
+    silent["data"]["runners"][1].as_object_mut().expect("a runner").remove("is_scratched");
+    let told = story(&[answer(), scratched.clone(), silent, scratched]);
+    assert_eq!(told, [vec!["racing.runner.scratched".to_owned()], vec![], vec![]]);
+}
+
+#[test]
+fn a_favourite_whose_price_is_missing_is_still_the_favourite() {
+    let mut silent = answer();
+    silent["data"]["runners"][0]["odds"] = json!({});
+    assert_eq!(story(&[answer(), silent, answer()]), [Vec::<String>::new(), vec![]]);
+}

@@ -15,7 +15,7 @@ fn check(slot: &str, due: &str, phase: &str) {
 }
 
 #[test]
-fn the_interval_follows_the_time_to_start() {
+fn seed_7_1_the_interval_follows_the_time_to_start() {
     // T-60m to T-20m, every 5 min.
     check("-60m", "-55m", "T-60m");
     check("-30m", "-25m", "T-60m");
@@ -30,7 +30,7 @@ fn the_interval_follows_the_time_to_start() {
 }
 
 #[test]
-fn a_due_time_never_jumps_over_a_boundary() {
+fn seed_7_1_a_due_time_never_jumps_over_a_boundary() {
     check("-21m", "-20m", "T-20m");
     check("-11m", "-10m", "T-10m");
     check("-330s", "-5m", "T-5m");
@@ -39,13 +39,13 @@ fn a_due_time_never_jumps_over_a_boundary() {
 }
 
 #[test]
-fn the_first_poll_is_an_hour_ahead() {
+fn seed_7_2_the_first_poll_is_an_hour_ahead() {
     let watch = Watch::new(source());
     assert_eq!(watch.next().due, Some(at("-60m")));
 }
 
 #[test]
-fn a_delayed_start_is_polled_every_15_seconds_until_it_is_confirmed() {
+fn seed_7_6_a_delayed_start_is_polled_every_15_seconds_until_it_is_confirmed() {
     let mut watch = Watch::new(source());
     let closed = answer_with(json!({ "status": "CLOSED" }));
     for (now, body, due) in [
@@ -66,7 +66,7 @@ fn a_delayed_start_is_polled_every_15_seconds_until_it_is_confirmed() {
 }
 
 #[test]
-fn a_retimed_race_is_planned_by_its_new_start() {
+fn seed_7_2_a_retimed_race_is_planned_by_its_new_start() {
     let mut watch = Watch::new(source());
     watch.poll(at("-15m"), &answer());
     assert_eq!(watch.next().due, Some(at("-14m")), "a poll off the grid comes back to it");
@@ -105,7 +105,7 @@ fn the_catalogue_is_read_at_start_and_every_half_hour() {
 }
 
 #[test]
-fn a_whole_race_takes_as_many_polls_as_its_table_says() {
+fn seed_7_2_a_whole_race_takes_as_many_polls_as_its_table_says() {
     let mut watch = Watch::new(source());
     let mut polls = 0;
     while let Some(due) = watch.next().due {

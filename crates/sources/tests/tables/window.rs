@@ -119,7 +119,8 @@ fn the_buckets_spread_over_the_whole_interval() {
     let mut per_minute: BTreeMap<i64, u32> = BTreeMap::new();
     for target in buckets(&source, at) {
         let plan = source.plan(&target, &facts);
-        let seat = Seat { spread: target.spread("nyc"), priority: target.priority, budgeted: None, bell: None };
+        let seat =
+            Seat { spread: target.spread("nyc"), priority: target.priority, budgeted: None, bell: None };
         let first = cadence::next(&plan, &facts, &Last::default(), at, &seat).due.expect("due");
         *per_minute.entry((first - at).as_us() / 60_000_000).or_default() += 1;
         let jitter = cadence::jitter(seat.spread, first, Span::mins(10), source.limits().max_jitter);

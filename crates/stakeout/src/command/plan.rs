@@ -124,17 +124,15 @@ impl Race {
         let mut last = Last::default();
         let mut next = cadence::next(&plan, &facts, &last, known, &seat);
         let mut polls = Vec::new();
+        let mut untold = self.starts.iter().filter(|(at, _)| *at > known).peekable();
         while let (Some(mut due), true) = (next.due, polls.len() < MOST_POLLS) {
             // Before the polling begins, the listing keeps the start time fresh.
-            if last.slot.is_none()
-                && let Some((at, start)) = self.starts.iter().find(|(at, start)| {
-                    *at <= due && facts.start != Some(*start) && self.start_at(due) == *start
-                })
+            while last.slot.is_none()
+                && let Some((at, start)) = untold.next_if(|(at, _)| *at <= due)
             {
                 facts.start = Some(*start);
-                next = cadence::replan(&plan, &facts, &last, (*at).max(known), &seat);
-                let Some(moved) = next.due else { break };
-                due = moved;
+                next = cadence::replan(&plan, &facts, &last, *at, &seat);
+                due = next.due.unwrap_or(due);
             }
             polls.push(PlannedPoll::new(due, &next));
             let stage = self.stage_at(due);
@@ -210,6 +208,18 @@ mod tests {
         );
         assert_eq!(phase_at("02:00:00"), Some(("overdue", 15_000)));
         assert_eq!(phase_at("02:06:15"), Some(("after", 300_000)));
+    }
+
+    #[test]
+    fn every_retiming_before_the_first_poll_counts() {
+        // Each is told only because the one before it put the first poll off.
+        let told = [
+            (at("00:30:00"), at("03:00:00")),
+            (at("01:30:00"), at("04:00:00")),
+            (at("02:30:00"), at("05:00:00")),
+        ];
+        let race = Race { started: at("05:00:30"), final_at: at("05:08:00"), ..race(&told) };
+        assert_eq!(times(&race.polls(Countdown::seed()))[0], at("04:00:00"));
     }
 
     #[test]

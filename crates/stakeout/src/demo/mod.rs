@@ -13,15 +13,15 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use stakeout_core::Source;
+use stakeout_core::{Source, Time};
 use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Clock, Engine, EngineConfig};
 use stakeout_server::{Server, ServerConfig, ServerError};
 use stakeout_sim::{fpv, nztab, resy};
 use stakeout_sources::fpv::{FpvConfig, FpvSource};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
-use stakeout_store::Store;
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
+use stakeout_store::{Store, TargetFilter};
 use tokio_util::sync::CancellationToken;
 
 use self::feed::Feed;
@@ -31,6 +31,9 @@ use crate::output;
 
 /// How often the picture is drawn anew.
 const FRAME: Duration = Duration::from_millis(500);
+
+/// More targets than a demo ever has.
+const MOST_TARGETS: u32 = 100_000;
 
 /// The names of the sources.
 const HORSES: &str = "nz";
@@ -51,7 +54,9 @@ pub struct DemoArgs {
 /// Runs until Ctrl-C or SIGTERM.
 pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
-    let clock = Clock::scaled(args.speed);
+    let place = Place::new(args.data)?;
+    let store = Arc::new(SqliteStore::open(place.directory.join("demo.db"), OpenOptions::default())?);
+    let clock = Clock::scaled_from(beginning(&*store).await?, args.speed);
     let time = || {
         let clock = clock.clone();
         move || clock.now()
@@ -59,8 +64,6 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     let horses = nztab::serve(Arc::new(nztab::demo(clock.now())), time());
     let drones = fpv::serve(Arc::new(fpv::demo(clock.now())), time());
     let restaurants = resy::serve(Arc::new(resy::demo(clock.now())), time());
-    let place = Place::new(args.data)?;
-    let store = Arc::new(SqliteStore::open(place.directory.join("demo.db"), OpenOptions::default())?);
     let sources =
         vec![racing(&horses.url(""))?, trackside(&drones.url(""))?, tables::source(&restaurants.url(""))?];
     let fetch = Arc::new(HttpFetch::new()?);
@@ -111,6 +114,15 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
         Some(error) => Err(error.into()),
         None => Ok(ExitCode::SUCCESS),
     }
+}
+
+/// Now, or later where the database has been in a demo's fast time before: what is older than what it holds would not be
+/// believed.
+async fn beginning(store: &dyn Store) -> Result<Time> {
+    let filter = TargetFilter { limit: MOST_TARGETS, ..TargetFilter::default() };
+    let targets = store.targets(&filter).await?;
+    let newest = targets.iter().filter_map(|row| row.last_polled.max(row.state.as_of)).max();
+    Ok(Clock::system().now().max(newest.unwrap_or_default()))
 }
 
 /// The dashboard's server. When the usual address is taken, any other will do; one that was asked for will not.

@@ -1,13 +1,18 @@
-//! What a perfect watcher that looked at the same moments would have told about a simulated racing day.
+//! What a perfect watcher that looked at the same moments would have told about a simulated racing day, and whether
+//! those were the moments to look at.
 //!
 //! The oracle sees the simulator's truth at every moment the engine got an answer, and nothing else: what it expects
 //! and the engine did not tell is a miss of ours, what the engine told and it does not expect is invented. What no
-//! poll could see is neither.
+//! poll could see is neither; but a poll that the schedule asks for and that never came is a miss, too.
+
+mod schedule;
+mod watcher;
 
 use std::collections::BTreeMap;
 
-use stakeout_core::{Event, Span, Time};
-use stakeout_sim::nztab::{Day, RaceTruth, Status};
+use stakeout_core::{Event, Source, Span, Time};
+use stakeout_sim::nztab::{Day, RaceTruth};
+use stakeout_sources::racing::RacingConfig;
 
 use super::nztab::Asked;
 
@@ -17,8 +22,8 @@ pub(super) struct Expected {
     pub(super) at: Time,
     pub(super) subject: String,
     pub(super) event_type: String,
-    /// How long it had been served by then.
-    pub(super) delay: Span,
+    /// From when it was served.
+    pub(super) since: Time,
 }
 
 /// What was told against what should have been.
@@ -27,19 +32,38 @@ pub(super) struct Verdict {
     pub(super) missed: Vec<Expected>,
     /// Type and subject of events that nothing called for.
     pub(super) wrong: Vec<(String, String, Time)>,
+    /// Polls that were due and never came, and polls of races that were over, in words.
+    pub(super) lapses: Vec<String>,
+    /// From when something was served to its event.
     pub(super) delays: Vec<Span>,
 }
 
-/// The types that the oracle judges; moves of odds and money depend on thresholds and are checked elsewhere.
-const JUDGED: [&str; 7] = [
+/// A day as it was watched.
+pub(super) struct Watched<'a> {
+    pub(super) days: &'a [Day],
+    pub(super) asked: &'a [Asked],
+    pub(super) events: &'a [Event],
+    pub(super) config: &'a RacingConfig,
+    /// Whose schedule the polls are compared with; none where requests fail and are put off.
+    pub(super) source: Option<&'a dyn Source>,
+    /// When the watch ended.
+    pub(super) until: Time,
+}
+
+/// The types that the oracle judges always.
+const JUDGED: [&str; 9] = [
     "racing.race.closed",
     "racing.race.interim",
     "racing.race.final",
     "racing.race.abandoned",
     "racing.race.reopened",
     "racing.race.retimed",
+    "racing.race.started",
     "racing.runner.scratched",
+    "racing.favourite.changed",
 ];
+/// And those that a quiet time would suppress.
+const MOVES: [&str; 2] = ["racing.odds.moved", "racing.money.moved"];
 
 /// A look at one race at one moment.
 struct Look {
@@ -51,35 +75,41 @@ struct Look {
 /// The pages of one listing may be some moments apart; its events carry the last one's time.
 const ONE_POLL: Span = Span::secs(2);
 
-pub(super) fn judge(days: &[Day], asked: &[Asked], events: &[Event]) -> Verdict {
-    let asked = Index::new(asked);
+pub(super) fn judge(watched: &Watched<'_>) -> Verdict {
+    let asked = Index::new(watched.asked);
+    let moves = Some(&watched.config.events).filter(|events| events.quiet.is_none());
     let mut expected: Vec<Expected> = Vec::new();
-    for day in days {
+    let mut lapses = Vec::new();
+    for day in watched.days {
         for race in day.truth() {
-            expected.extend(of_race(&race, &asked.looks_at(&race, &day.date().to_string())));
+            let looks = asked.looks_at(&race, &day.date().to_string());
+            expected.extend(watcher::tells(&race, &looks, moves));
+            if let Some(source) = watched.source.filter(|_| schedule::is_watched(&race, watched.config)) {
+                lapses.extend(schedule::lapses(source, &race, &looks, watched.until));
+            }
         }
     }
     expected.sort();
+    let judged = |kind: &str| JUDGED.contains(&kind) || (moves.is_some() && MOVES.contains(&kind));
     let mut told: BTreeMap<(String, String), Vec<Time>> = BTreeMap::new();
-    for event in events.iter().filter(|event| JUDGED.contains(&event.event_type.as_str())) {
+    for event in watched.events.iter().filter(|event| judged(&event.event_type)) {
         told.entry((event.event_type.clone(), event.subject_key.clone())).or_default().push(event.at);
     }
-    let delays = expected.iter().map(|expected| expected.delay).collect();
     let count = expected.len();
-    let mut missed = Vec::new();
+    let (mut missed, mut delays) = (Vec::new(), Vec::new());
     for expected in expected {
         let times = told.get_mut(&(expected.event_type.clone(), expected.subject.clone()));
         let window = expected.at..=expected.at + ONE_POLL;
         match times.and_then(|times| times.iter().position(|at| window.contains(at)).map(|i| times.remove(i)))
         {
-            Some(_) => {}
+            Some(at) => delays.push(at - expected.since),
             None => missed.push(expected),
         }
     }
     let left = told.into_iter().flat_map(|((event_type, subject), times)| {
         times.into_iter().map(move |at| (event_type.clone(), subject.clone(), at))
     });
-    Verdict { expected: count, missed, wrong: left.collect(), delays }
+    Verdict { expected: count, missed, wrong: left.collect(), lapses, delays }
 }
 
 /// What was asked, by race and by listed date.
@@ -115,64 +145,5 @@ impl<'a> Index<'a> {
             times(&self.events, &race.id, true).chain(times(&self.listings, date, false)).collect();
         looks.sort_by_key(|look| look.at);
         looks
-    }
-}
-
-fn of_race(race: &RaceTruth, looks: &[Look]) -> Vec<Expected> {
-    let mut expected = Vec::new();
-    let mut tell = |at: Time, subject: &str, event_type: &str, since: Time| {
-        let (subject, event_type) = (subject.to_owned(), event_type.to_owned());
-        expected.push(Expected { at, subject, event_type, delay: at - since });
-    };
-    let mut status: Option<Status> = None;
-    let mut start: Option<Time> = None;
-    let mut runners_known = false;
-    let mut scratched: Vec<&str> = Vec::new();
-    for look in looks {
-        let (now_status, now_start) = (race.status_at(look.at), race.start_at(look.at));
-        if let Some(before) = status.filter(|before| *before != now_status) {
-            let since =
-                race.statuses.iter().rev().find(|(_, s)| *s == now_status).map_or(look.at, |(from, _)| *from);
-            if let Some(name) = status_event(before, now_status) {
-                tell(look.at, &race.id, name, race.seen_from(since).min(look.at));
-            }
-        }
-        if start.is_some_and(|before| before != now_start) {
-            let since =
-                race.starts.iter().rev().find(|(_, s)| *s == now_start).map_or(look.at, |(from, _)| *from);
-            tell(look.at, &race.id, "racing.race.retimed", race.seen_from(since).min(look.at));
-        }
-        (status, start) = (Some(now_status), Some(now_start));
-        if !look.event {
-            continue;
-        }
-        for entrant in &race.entrants {
-            let Some(scratching) = &entrant.scratched else { continue };
-            if scratched.contains(&entrant.id.as_str()) || race.served_at(look.at) < scratching.at {
-                continue;
-            }
-            scratched.push(&entrant.id);
-            if runners_known {
-                tell(
-                    look.at,
-                    &entrant.id,
-                    "racing.runner.scratched",
-                    race.seen_from(scratching.at).min(look.at),
-                );
-            }
-        }
-        runners_known = true;
-    }
-    expected
-}
-
-fn status_event(before: Status, now: Status) -> Option<&'static str> {
-    match (before, now) {
-        (_, Status::Closed) => Some("racing.race.closed"),
-        (_, Status::Interim) => Some("racing.race.interim"),
-        (_, Status::Final) => Some("racing.race.final"),
-        (_, Status::Abandoned) => Some("racing.race.abandoned"),
-        (Status::Open, Status::Open) => None,
-        (_, Status::Open) => Some("racing.race.reopened"),
     }
 }

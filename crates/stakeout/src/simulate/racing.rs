@@ -57,9 +57,9 @@ pub struct RacingReport {
     pub events: BTreeMap<String, u64>,
     /// History rows kept.
     pub history_rows: u64,
-    /// Changes of status, start and field that a perfect watcher would have told at the same moments.
+    /// Changes of status, start, field, prices and money that a perfect watcher would have told at the same moments.
     pub expected: usize,
-    /// Of them: not told.
+    /// Of them: not told; and polls that the schedule asks for and that never came, or that came when a race was over.
     pub misses: usize,
     /// Told, and nothing called for it.
     pub wrong_events: usize,
@@ -85,6 +85,8 @@ pub struct Finished {
     pub asked: Vec<super::nztab::Asked>,
 }
 
+/// From midnight until the last race is over, which may be after the next one.
+const DAY: Span = Span::hours(27);
 /// Remarks listed in the report.
 const MOST_REMARKS: usize = 20;
 
@@ -126,14 +128,23 @@ impl RacingDay {
         config.alerts = Arc::new(RuleBook::new(self.alerts.clone())?);
         let (events, runs, history_rows) = runtime.block_on(async {
             let engine = Engine::start(config).await?;
-            clock.sleep_until(start + Span::hours(27)).await;
+            clock.sleep_until(start + DAY).await;
             engine.shutdown().await?;
             let events = store.events(0, &EventFilter::default(), 10_000_000).await?;
             let runs = runs(&*store).await?;
             anyhow::Ok((events, runs, store.stats().await?.history))
         })?;
         let asked = fetch.answered();
-        let verdict = oracle::judge(upstream.days(), &asked, &events);
+        let source = self.source()?;
+        let verdict = oracle::judge(&oracle::Watched {
+            days: upstream.days(),
+            asked: &asked,
+            events: &events,
+            config: &self.config,
+            source: Some(&*source).filter(|_| self.faults == 0.0),
+            until: start + DAY,
+        });
+        let remarks = remarks(&verdict);
         let report = RacingReport {
             seed: self.seed,
             races: self.races,
@@ -143,11 +154,11 @@ impl RacingDay {
             events: count(events.iter().map(|event| event.event_type.clone())),
             history_rows,
             expected: verdict.expected,
-            misses: verdict.missed.len(),
+            misses: verdict.missed.len() + verdict.lapses.len(),
             wrong_events: verdict.wrong.len(),
             detection_delay_ms: quantiles(verdict.delays),
             took_ms: began.elapsed().as_millis() as u64,
-            remarks: remarks(&verdict.missed, &verdict.wrong),
+            remarks,
         };
         Ok(Finished { report, events, store, upstream, asked })
     }
@@ -166,8 +177,8 @@ fn busiest_minute(asked: &[super::nztab::Asked]) -> u64 {
     count(asked.iter().map(|asked| asked.at.us() / 60_000_000)).into_values().max().unwrap_or_default()
 }
 
-fn remarks(missed: &[oracle::Expected], wrong: &[(String, String, Time)]) -> Vec<String> {
-    let missed = missed.iter().map(|e| format!("missed: {} {} at {}", e.event_type, e.subject, e.at));
-    let wrong = wrong.iter().map(|(kind, subject, at)| format!("wrong: {kind} {subject} at {at}"));
-    missed.chain(wrong).take(MOST_REMARKS).collect()
+fn remarks(verdict: &oracle::Verdict) -> Vec<String> {
+    let missed = verdict.missed.iter().map(|e| format!("missed: {} {} at {}", e.event_type, e.subject, e.at));
+    let wrong = verdict.wrong.iter().map(|(kind, subject, at)| format!("wrong: {kind} {subject} at {at}"));
+    missed.chain(wrong).chain(verdict.lapses.iter().cloned()).take(MOST_REMARKS).collect()
 }

@@ -29,8 +29,7 @@ impl Network {
         // Addresses for measurements between networks, which nobody uses in earnest.
         let place = Ipv4Addr::new(198, 18, (pid >> 6) as u8, (pid as u8 & 63) << 2);
         let nth = |n: u32| Ipv4Addr::from(u32::from(place) + n);
-        let network =
-            Network { name: format!("stakeout-{pid}"), cable: format!("stk{pid}"), here: nth(1) };
+        let network = Network { name: format!("stakeout-{pid}"), cable: format!("stk{pid}"), here: nth(1) };
         let made = network.make(nth(2));
         if let Err(error) = made {
             println!("skipped: no network can be made (root, and Debian's package iproute2): {error}");

@@ -46,7 +46,9 @@ pub(super) async fn prune(
             if weekly {
                 let cutoff = (now - keep.history).us();
                 // One week per call, so that readers wait for no more than one; its rows are not looked at.
-                while one(client, "SELECT stakeout_drop_weeks($1)", &[&cutoff]).await?.try_get::<_, i32>(0)? > 0 {
+                while one(client, "SELECT stakeout_drop_weeks($1)", &[&cutoff]).await?.try_get::<_, i32>(0)?
+                    > 0
+                {
                     pruned.rows += 1;
                 }
             }

@@ -279,7 +279,8 @@ impl Store for PgStore {
         if !self.offset.is_database() {
             return Ok(None);
         }
-        let answered = self.on("read the database's clock", async |client| sharing::clock(client).await).await?;
+        let answered =
+            self.on("read the database's clock", async |client| sharing::clock(client).await).await?;
         self.offset.measure(now, answered.us());
         Ok(Some(answered))
     }
