@@ -1,6 +1,6 @@
 // Addresses to pages, keys, the theme, and what is always to be seen: the connection and the server's time.
 
-import { attr, clock, h, live, nothing, put, say, second, span, text, tick } from "./kit.js";
+import { attr, change, clock, get, h, live, nothing, put, say, second, span, text, tick } from "./kit.js";
 import { forgetColours } from "./parts/canvas.js";
 import * as events from "./pages/events.js";
 import * as fpv from "./pages/fpv.js";
@@ -184,7 +184,7 @@ function connection() {
 	const chip = $("link");
 	const render = () => {
 		const away = performance.now() - live.since;
-		const words = { live: "● live", connecting: "○ connecting", reconnecting: "△ reconnecting", refused: "✕ signed out" }[live.state];
+		const words = { live: "● live", connecting: "○ connecting", reconnecting: "△ reconnecting", paused: "◌ paused", refused: "✕ signed out" }[live.state];
 		const wait = live.state === "reconnecting" && away > 1000 ? ` ${span(Math.floor(away / 1000) * 1000)}` : "";
 		attr(chip, "data-state", live.state);
 		if (!wait) text(chip, words);
@@ -201,11 +201,26 @@ function connection() {
 	live.on("back", (again) => again && say("The connection is back; everything is up to date."));
 }
 
+// Who came with a token can go without closing the browser; the server forgets them, and their streams end.
+function session() {
+	const button = $("sign-out");
+	const look = () => get("/v1/session").then(({ needs_token: needed, scope }) => (button.hidden = !needed || !scope), () => {});
+	button.addEventListener("click", async () => {
+		await change("DELETE", "/v1/session").catch(() => {});
+		button.hidden = true;
+		live.again();
+		go("/sign-in");
+	});
+	live.on("back", look);
+	document.addEventListener("signed-out", () => (button.hidden = true));
+}
+
 put($("pages"), ...RAIL.map(([url, name, key]) => h("li", h("a", { href: url, "aria-keyshortcuts": `g ${key}` }, name, h("kbd", { "aria-hidden": "true" }, key)))));
 links();
 keys();
 help();
 theme();
 connection();
+session();
 live.start();
 show();

@@ -99,8 +99,8 @@ export function facts(list, pairs) {
 	});
 }
 
-// A region that scrolls, for the keyboard, too.
-export const scroll = (classes, name, ...children) => h(`div.scroll${classes}`, { tabindex: "0", role: "region", "aria-label": name }, ...children);
+// A part that scrolls, for the keyboard, too. No landmark: the panel around it often goes by the same name.
+export const scroll = (classes, name, ...children) => h(`div.scroll${classes}`, { tabindex: "0", role: "group", "aria-label": name }, ...children);
 
 export function say(words) {
 	const place = document.getElementById("say");

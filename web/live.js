@@ -8,11 +8,21 @@ const SILENCE_MS = 20_000; // A pulse comes every second: after this the connect
 const WAITS_MS = [500, 1_000, 2_000, 4_000, 8_000];
 
 const listeners = new Map();
-const emit = (name, value) => listeners.get(name)?.forEach((listener) => listener(value));
+// A listener that fails is a fault of its own: neither the others nor the stream have to do with it.
+const emit = (name, value) => listeners.get(name)?.forEach((listener) => {
+	try {
+		listener(value);
+	} catch (error) {
+		console.error(error);
+	}
+});
 
 export const live = {
-	// `connecting`, `live`, `reconnecting` or `refused`.
+	// `connecting`, `live`, `reconnecting`, `paused` (nobody looks) or `refused`.
 	state: "connecting",
+	// A browser has six connections to a server, for all tabs together: one that nobody has seen for so long gives its
+	// stream back, and resumes where it was when it is seen again.
+	hidden_ms: 30_000,
 	cursor: null,
 	since: performance.now(),
 
@@ -26,13 +36,33 @@ export const live = {
 	start() {
 		run();
 		addEventListener("online", () => wake?.());
-		document.addEventListener("visibilitychange", () => document.hidden || wake?.());
+		document.addEventListener("visibilitychange", look);
+		look();
 	},
 
 	retry: () => wake?.(),
+
+	// Begins anew at once, as somebody else perhaps.
+	again() {
+		stream?.abort();
+		wake?.();
+	},
 };
 
 let wake = null;
+let stream = null;
+let asleep = false;
+let unseen = 0;
+
+function look() {
+	clearTimeout(unseen);
+	asleep = false;
+	if (!document.hidden) return wake?.();
+	unseen = setTimeout(() => {
+		asleep = true;
+		stream?.abort();
+	}, live.hidden_ms);
+}
 
 function become(state) {
 	if (live.state === state) return;
@@ -45,6 +75,10 @@ async function run() {
 	let failures = 0;
 	let connected = false;
 	for (;;) {
+		if (asleep) {
+			become("paused");
+			await new Promise((resolve) => (wake = resolve));
+		}
 		const status = await once(() => {
 			failures = 0;
 			clock.known = false;
@@ -56,6 +90,8 @@ async function run() {
 		if (status === 401) {
 			document.dispatchEvent(new CustomEvent("signed-out"));
 			become("refused");
+		} else if (asleep) {
+			continue;
 		} else become(connected ? "reconnecting" : "connecting");
 		const wait = WAITS_MS[Math.min(failures, WAITS_MS.length - 1)];
 		failures += 1;
@@ -69,7 +105,7 @@ async function run() {
 
 // Reads one stream until it breaks; answers the status of a refusal.
 async function once(opened) {
-	const abort = new AbortController();
+	const abort = (stream = new AbortController());
 	let silence = setTimeout(() => abort.abort(), SILENCE_MS);
 	try {
 		const after = live.cursor == null ? "" : `&after=${live.cursor}`;
@@ -87,7 +123,9 @@ async function once(opened) {
 			rest = messages.pop();
 			messages.forEach(take);
 		}
-	} catch {
+	} catch (error) {
+		// That nobody answers, or no longer, is shown; anything else is a fault.
+		if (!["AbortError", "TypeError"].includes(error.name)) console.error(error);
 		return 0;
 	} finally {
 		clearTimeout(silence);

@@ -1,4 +1,4 @@
-import { all, attr, choice, clock, cls, family, filterBox, h, isOver, keyed, label, labels, legend, lineOf, live, meter, nothing, num, panel, path, put, racesOf, rate, ring, sourcesOf, span, table, targetHref, text, tick, time, timeOf, told, watch, when } from "../kit.js";
+import { GLANCE_MS, all, attr, choice, clock, cls, family, filterBox, get, h, isOver, keyed, label, labels, legend, lineOf, live, meter, nothing, num, panel, path, put, racesOf, rate, ring, sourcesOf, span, table, targetHref, text, tick, time, timeOf, told, watch, when } from "../kit.js";
 
 export const title = "Now";
 
@@ -67,6 +67,8 @@ function strip(source) {
 function targets(page) {
 	let rows = [];
 	let byKey = new Map();
+	let more = false; // Whether there are targets beyond the list.
+	const past = new Map(); // Stretches that ended while somebody looked, by target.
 	const polls = new Map(); // Notable ones by target, the newest first.
 	const keyOf = ({ source, key }) => `${source}/${key}`;
 	const scope = choice(page, "show", () => [["active", "Active"], ["failing", "Failing"], ["all", "All"]], "active", "Which targets", () => render());
@@ -78,14 +80,17 @@ function targets(page) {
 		caption: "Targets: what has the focus, by start, by name",
 		key: (row) => row.id,
 		href: (row) => targetHref(row.source, row.key),
-		says: (row) => [row.label, row.due, row.phase, row.at, row.running, row.last_outcome, row.last_error, row.last_changed, row.run?.polls, row.enabled].join("|"),
+		says: (row) => [row.label, row.due, row.phase, row.at, row.running, row.last_outcome, row.last_error, row.last_changed, row.run?.polls, row.lateness_ms, row.enabled].join("|"),
 		state: (row) => `${row.last_outcome === "failed" ? "failing" : ""}${row.enabled ? "" : " off"}`,
 		columns: [
 			{ head: "Target", cls: "name", value: (row) => row.label },
 			{ head: "Start", cls: "num", make: () => timeOf(null, "start"), set: (node, row) => node.set(row.at, row.at == null ? "none" : "start", row.running) },
 			{ head: "Phase", make: () => h("span"), set: (node, row) => { text(node, row.phase, "quiet"); attr(node, "title", row.reason); } },
 			{ head: "Next poll", cls: "num", make: ring, set: (node, row) => node.set(row.dueAt, row.interval_ms) },
-			{ head: "Late p99", cls: "num minor", title: "99 of 100 polls of this stretch were sent no later", value: (row) => (row.run?.lateness_ms_p99 == null ? "–" : `≤ ${span(row.run.lateness_ms_p99)}`) },
+			{ head: "Late", cls: "num", title: "How long after it was due the last poll was sent", make: () => h("span"), set: (node, row) => {
+				text(node, row.lateness_ms == null ? "–" : span(Math.max(0, row.lateness_ms)));
+				attr(node, "title", row.run?.lateness_ms_p99 == null ? null : `99 of 100 of this stretch: ≤ ${span(row.run.lateness_ms_p99)}`);
+			} },
 			when("Last change", (row) => row.last_changed),
 			{ head: "Last poll", make: () => h("span.outcome"), set: (node, row) => {
 				text(node, row.last_error ? `✕ ${row.last_error}` : (OUTCOMES[row.last_outcome] ?? "not polled yet"));
@@ -101,18 +106,26 @@ function targets(page) {
 		const which = scope.value;
 		let shown = rows.filter((row) => which === "all" || (which === "failing" ? row.last_outcome === "failed" : row.enabled && row.due));
 		if (box.words) shown = shown.filter((row) => `${row.label} ${row.key} ${row.phase} ${row.source}`.toLowerCase().includes(box.words));
-		text(count, `${num(Math.min(shown.length, ROWS_MAX))} of ${num(rows.length)}`);
+		text(count, `${num(Math.min(shown.length, ROWS_MAX))} of ${more ? `the ${num(rows.length)} that are due next; there are more` : num(rows.length)}`);
 		none.hidden = shown.length > 0;
 		grid.node.hidden = !shown.length;
 		if (!shown.length) put(none, rows.length ? nothing("No target is like that.", "Choose All, or clear the filter.") : nothing("Nothing is watched yet.", "Sources find their targets within seconds of the start. ", h("a", { href: "/health" }, "Health"), " says what it waits for."));
 		grid.update(shown.slice(0, ROWS_MAX));
 	}
 
+	// A stretch that gave way to another one stays on the line until it has moved out of it.
+	function keep(key, before, now) {
+		if (!before || !now || before.from === now.from) return;
+		const since = clock.now() - GLANCE_MS;
+		past.set(key, [...(past.get(key) ?? []), before].filter((run) => run.from !== now.from && time(run.to) > since));
+	}
+
 	// What a poll says of its target: no question is asked.
 	function take(poll) {
 		const row = byKey.get(`${poll.source}/${poll.target}`);
 		if (!row) return;
-		Object.assign(row, { due: poll.next_due, dueAt: time(poll.next_due), phase: poll.phase, interval_ms: poll.interval_ms, reason: poll.reason,
+		keep(keyOf(row), row.run, poll.run);
+		Object.assign(row, { lateness_ms: poll.lateness_ms, due: poll.next_due, dueAt: time(poll.next_due), phase: poll.phase, interval_ms: poll.interval_ms, reason: poll.reason,
 			last_outcome: poll.outcome, last_error: poll.error, run: poll.run ?? row.run });
 		if (poll.changes) row.last_changed = poll.ended;
 		if (poll.late || poll.missed || poll.changes || poll.outcome === "failed") polls.set(keyOf(row), [poll, ...(polls.get(keyOf(row)) ?? [])].slice(0, 200));
@@ -122,7 +135,7 @@ function targets(page) {
 
 	function draw(now) {
 		for (const row of rows) {
-			lines.get(keyOf(row))?.glance(now, row, polls.get(keyOf(row)) ?? []);
+			lines.get(keyOf(row))?.glance(now, row, polls.get(keyOf(row)) ?? [], past.get(keyOf(row)));
 		}
 	}
 
@@ -130,14 +143,16 @@ function targets(page) {
 		const list = watch(page, {
 			place: node,
 			load: async (signal) => {
-				const [list, marks] = await Promise.all([all(path("/v1/targets", { limit: 1000 }), signal), all(path("/v1/polls", { limit: 400 }), signal, 400), labels(signal)]);
+				const [list, marks] = await Promise.all([get(path("/v1/targets", { sort: "due", limit: 1000 }), signal), all(path("/v1/polls", { limit: 400 }), signal, 400), labels(signal)]);
 				const races = new Map();
 				for (const source of await family("racing", signal)) races.set(source.name, (await racesOf(source.name, signal)).byKey);
 				return [list, marks, races];
 			},
-			show: ([list, marks, races]) => {
+			show: ([{ items: list, next }, marks, races]) => {
+				more = Boolean(next);
 				polls.clear();
 				for (const poll of marks) polls.set(`${poll.source}/${poll.target}`, [...(polls.get(`${poll.source}/${poll.target}`) ?? []), poll]);
+				for (const row of list) keep(keyOf(row), byKey.get(keyOf(row))?.run, row.run);
 				rows = list.map((row) => {
 					const race = races.get(row.source)?.get(row.key);
 					return { ...row, label: label(row.source, row.key), at: time(row.start), dueAt: time(row.due), running: row.phase === "after" || row.phase === "over" || (race ? isOver(race) : false) };
@@ -146,6 +161,7 @@ function targets(page) {
 				const order = (row) => (row.phase === "focus" ? -Infinity : (row.at ?? Infinity));
 				rows.sort((a, b) => order(a) - order(b) || a.label.localeCompare(b.label, undefined, { numeric: true }));
 				byKey = new Map(rows.map((row) => [keyOf(row), row]));
+				for (const key of past.keys()) if (!byKey.has(key)) past.delete(key);
 				render();
 				draw(clock.now());
 			},

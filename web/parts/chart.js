@@ -134,29 +134,45 @@ export function spark() {
 	return { node, update };
 }
 
-// Columns with a label below and the count above: a histogram. Update with `[{ label, count, tone }]`.
+// Columns with a label below and the count above, an axis of round counts, and both in words on hover: a histogram.
+// Update with `[{ label, count, tone }]`.
 export function columns(page, { words }) {
 	let bars = [];
+	const left = 34;
+	const stepOf = (width) => (width - left) / Math.max(1, bars.length);
 	const node = canvas("", (context, width, height) => {
 		const most = Math.max(1, ...bars.map((bar) => bar.count));
-		const step = width / Math.max(1, bars.length);
+		const step = stepOf(width);
+		const y = (count) => height - 18 - (count / most) * (height - 36);
 		const widest = Math.max(...bars.map((bar) => context.measureText(bar.label).width));
+		context.textAlign = "right";
+		for (const count of steps(0, most, (height - 36) / 30).filter(Number.isInteger)) {
+			context.fillStyle = colour("line");
+			context.fillRect(left, Math.round(y(count)), width - left, 1);
+			context.fillStyle = colour("soft");
+			context.fillText(brief(count), left - 5, y(count) + 4);
+		}
 		context.textAlign = "center";
 		bars.forEach((bar, n) => {
-			const tall = (bar.count / most) * (height - 36);
-			const left = n * step;
+			const from = left + n * step;
+			const top = Math.min(y(bar.count), y(0) - 1);
 			context.fillStyle = colour(bar.tone ?? "accent");
-			if (bar.count) context.fillRect(left + 2, height - 18 - Math.max(1, tall), Math.max(1, step - 4), Math.max(1, tall));
+			if (bar.count) context.fillRect(from + 2, top, Math.max(1, step - 4), y(0) - top);
 			context.fillStyle = colour("ink");
-			if (bar.count) context.fillText(num(bar.count), left + step / 2, height - 22 - tall);
+			if (bar.count && context.measureText(num(bar.count)).width < step + 8) context.fillText(num(bar.count), from + step / 2, top - 4);
 			context.fillStyle = colour("soft");
-			if (n % Math.ceil((widest + 4) / step) === 0) context.fillText(bar.label, left + step / 2, height - 4);
+			if (n % Math.ceil((widest + 4) / step) === 0) context.fillText(bar.label, from + step / 2, height - 4);
 		});
 		context.textAlign = "left";
 	});
 	page.end(() => done(node));
+	const box = tipped(node, (x) => {
+		const step = stepOf(node.clientWidth);
+		const n = Math.floor((x - left) / step);
+		return bars[n] ? { x: left + (n + 0.5) * step, lines: [h("span.soft", bars[n].label), h("b.num", num(bars[n].count))] } : null;
+	});
 	return {
-		node,
+		node: box,
 		update(next) {
 			bars = next;
 			attr(node, "aria-label", `${words}: ${bars.filter((bar) => bar.count).map((bar) => `${bar.label} ${bar.count}`).join(", ") || "nothing yet"}`);
@@ -164,6 +180,9 @@ export function columns(page, { words }) {
 		},
 	};
 }
+
+// A count that fits beside an axis: `950`, `1.2K`.
+const brief = (count) => count.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1 });
 
 // A bar from 0 to a limit, with a mark where the budget ends.
 export function meter() {

@@ -38,17 +38,25 @@ function line(event) {
 		who === where ? null : h("a.where", { href: targetHref(event.source, event.target) }, where));
 }
 
+const SHOWN_MAX = 1_000; // A page that is open for days, or read back for hours, stays quick.
+
 // A live list. `wants(event)` filters what arrives; `query` is asked of the log for what came before.
 export function feed(page, { wants = () => true, query = {}, most = 40, wide = false }) {
 	const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": "What was told" });
-	const more = h("button.quiet", { hidden: true, click: () => older() }, "Older");
+	const more = h("button.quiet", { hidden: true, click: () => quietly(older()) }, "Older");
 	const none = h("p.soft", { hidden: true }, "Nothing has been told yet. Events appear here as they happen.");
-	const node = h("div", none, list, more);
+	const rest = h("p.soft", { hidden: true }, "Older events are in the log: /v1/events.");
+	const node = h("div", none, list, more, rest);
 	let shown = [];
-	let next = null;
+	let earlier = false; // Whether the log has more before the oldest one shown.
 	let limit = most;
 
 	const render = (fresh = false) => {
+		if (shown.length > limit) {
+			// What is let go can be asked for again: the oldest one shown is where it goes on.
+			shown.length = limit;
+			earlier = true;
+		}
 		none.hidden = shown.length > 0;
 		const before = list.keyed?.size ?? 0;
 		keyed(list, shown, (event) => event.seq, (event) => {
@@ -56,7 +64,8 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 			if (fresh && before) queueMicrotask(() => tint(made));
 			return made;
 		});
-		more.hidden = !next;
+		more.hidden = !earlier || limit >= SHOWN_MAX;
+		rest.hidden = !earlier || !more.hidden;
 	};
 	const take = (events) => {
 		const seen = new Set(shown.map((event) => event.seq));
@@ -64,18 +73,19 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 	};
 	async function load() {
 		// Names first: a line is written once.
-		const [answer] = await Promise.all([get(path("/v1/events", { ...query, limit: most }), page.signal), labels(page.signal)]);
-		next ??= answer.next;
-		take(answer.items);
-		shown.length = Math.min(shown.length, Math.max(limit, most));
+		const [{ items, next }] = await Promise.all([get(path("/v1/events", { ...query, limit: most }), page.signal), labels(page.signal)]);
+		// What was shown before a long absence does not join on to this: it would leave a hole.
+		const joins = !next || shown.some((event) => event.seq === items.at(-1).seq);
+		if (!joins) [shown, limit] = [shown.filter((event) => event.seq > items.at(-1).seq), most];
+		if (!joins || !next) earlier = Boolean(next);
+		take(items);
 		render();
 	}
 	async function older() {
-		if (!next) return;
-		const answer = await get(next, page.signal);
-		next = answer.next;
-		limit += answer.items.length;
-		take(answer.items);
+		const { items, next } = await get(path("/v1/events", { ...query, limit: most, before: shown.at(-1).seq }), page.signal);
+		earlier = Boolean(next);
+		limit = Math.min(SHOWN_MAX, limit + items.length);
+		take(items);
 		render();
 	}
 	const quietly = (work) => work.catch((error) => error.name === "AbortError" || page.signal.aborted || console.warn(error.message));
@@ -89,7 +99,6 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 		setTimeout(() => {
 			pending = false;
 			shown.sort((a, b) => b.seq - a.seq);
-			if (limit === most) shown.length = Math.min(shown.length, most);
 			render(true);
 		}, 150);
 	}));

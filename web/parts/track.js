@@ -5,6 +5,7 @@ import { plural, second, span, time, word } from "../format.js";
 import { canvas, colour, done, timeAxis, tipped } from "./canvas.js";
 
 const MARKS_MAX = 600;
+export const GLANCE_MS = 1_200_000;
 const CORNERS = { triangle: [[0, -1], [1, 1], [-1, 1]], diamond: [[0, -1], [1, 0], [0, 1], [-1, 0]], cross: [[-1, -1], [1, 1], [0, 0], [1, -1], [-1, 1]] };
 
 // A drawing of `{ from, to, now, runs, polls, due }` in milliseconds; `tall` has an axis, names, and values on hover.
@@ -18,8 +19,9 @@ export function track(page, tall = false) {
 		attr(node, "aria-label", describe(data));
 		node.drawing();
 	};
-	// The last twenty minutes and the next six, for a line among others.
-	const glance = (now, { due, run }, polls) => (node.isSeen || !data) && update({ from: now - 1_200_000, to: now + 360_000, now, due: time(due), runs: run ? [stretch(run)] : [], polls });
+	// The last twenty minutes and the next six, for a line among others; `past` are stretches before the one that goes on.
+	const glance = (now, { due, run }, polls, past = []) =>
+		(node.isSeen || !data) && update({ from: now - GLANCE_MS, to: now + 360_000, now, due: time(due), runs: [...past, ...(run ? [run] : [])].map(stretch), polls });
 	if (!tall) return { node, glance };
 	return { update, node: tipped(node, (x) => {
 		const near = hits.reduce((best, hit) => (Math.abs(hit.x - x) < Math.abs((best?.x ?? 1e9) - x) ? hit : best), null);
@@ -87,15 +89,19 @@ function bands(context, { runs, from, to }, x, foot, width, tall) {
 // drawn evenly over it, without those that are drawn already.
 function marks({ runs, polls, from, to }) {
 	const found = [];
-	const noted = polls.map((poll) => ({ ...poll, at: time(poll.sent), was: time(poll.due) }));
+	const noted = polls.map((poll) => ({ ...poll, at: time(poll.sent), was: time(poll.due) })).sort((a, b) => a.at - b.at);
 	for (const run of runs) {
 		const inside = noted.filter((poll) => poll.at >= run.from - 1 && poll.at <= run.to + 1);
 		const quiet = run.polls - inside.length;
 		if (quiet <= 0 || run.to < from || run.from > to) continue;
 		const step = run.polls > 1 ? (run.to - run.from) / (run.polls - 1) : 0;
-		for (let n = 0, drawn = 0; n < run.polls && drawn < Math.min(quiet, MARKS_MAX); n += 1) {
+		// Only what can be seen is gone through: a stretch may have tens of thousands of polls.
+		const first = step ? Math.max(0, Math.ceil((from - run.from) / step)) : 0;
+		for (let n = first, drawn = 0, next = 0; n < run.polls && drawn < Math.min(quiet, MARKS_MAX); n += 1) {
 			const at = run.from + n * step;
-			if (inside.some((poll) => Math.abs(poll.at - at) < step / 2)) continue;
+			if (at > to) break;
+			while (inside[next]?.at <= at - step / 2) next += 1;
+			if (inside[next]?.at < at + step / 2) continue;
 			drawn += 1;
 			found.push({ at, shape: "bar" });
 		}
