@@ -16,6 +16,7 @@ pub mod sqlite;
 pub mod transfer;
 pub mod views;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -202,6 +203,27 @@ pub trait Store: Send + Sync + 'static {
 
     /// Drops a sink's deliveries for good; answers how many. The events stay.
     async fn drop_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64>;
+
+    /// How much waits in the outbox of each sink that has anything there, by name.
+    async fn outboxes(&self) -> Result<Vec<Outbox>>;
+
+    /// What alerts told, below a sequence number, the newest first. By index: the cost does not grow with the other
+    /// events.
+    async fn notifications(
+        &self,
+        before: u64,
+        filter: &NotificationFilter,
+        limit: u32,
+    ) -> Result<Vec<Notification>>;
+
+    /// How many notifications nobody has read: all, or those of a user and of everybody.
+    async fn unread_notifications(&self, user: Option<&str>) -> Result<u64>;
+
+    /// Marks notifications as read; answers how many were not yet. When one was read first stays.
+    async fn mark_read(&self, mark: &ReadMark, now: Time) -> Result<u64>;
+
+    /// Keeps the alerts of the configuration file for whoever reads the database; those no longer there go.
+    async fn set_filed_alerts(&self, rules: &BTreeMap<String, serde_json::Value>, now: Time) -> Result<()>;
 
     /// Removes at most `batch` rows that are older than the retention allows. Undelivered events stay, and so does
     /// everything that something kept still refers to.

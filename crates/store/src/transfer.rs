@@ -22,7 +22,7 @@ use crate::sqlite::{OpenOptions, SqliteStore};
 use crate::{Result, StoreError};
 
 /// In an order in which whatever is referred to is there.
-const TABLES: [&str; 16] = [
+const TABLES: [&str; 18] = [
     "meta",
     "sources",
     "targets",
@@ -32,11 +32,13 @@ const TABLES: [&str; 16] = [
     "events",
     "notices",
     "deliveries",
+    "notifications_read",
     "polls",
     "runs",
     "samples",
     "switched_off",
     "settings",
+    "filed_alerts",
     "kv",
     "tokens",
 ];

@@ -3,6 +3,7 @@
 //! Pure text for both dialects. A view of a kind shows the records that somebody holds, a view of a stream its whole
 //! history. A field always keeps its name: a fixed column of the same name is left out.
 
+mod alerts;
 mod more;
 
 use std::collections::BTreeMap;
@@ -223,7 +224,7 @@ fn generic(dialect: Dialect) -> [(&'static str, String); 5] {
     kv.column("key".into(), "key");
     kv.column("value".into(), "value");
     kv.column(iso(dialect, "updated_us"), "updated");
-    let [rules, rung] = alerts(dialect);
+    let [rules, rung] = alerts::both(dialect);
     [
         ("client_kv", kv.sql("FROM kv")),
         ("ingest_targets", targets.sql("FROM targets t\nJOIN sources s ON s.id = t.source_id")),
@@ -231,39 +232,4 @@ fn generic(dialect: Dialect) -> [(&'static str, String); 5] {
         ("server_settings", settings.sql("FROM settings")),
         ("user_alert_configs", rules),
     ]
-}
-
-/// The live rules of alerts, and what has rung.
-fn alerts(dialect: Dialect) -> [String; 2] {
-    use FieldType::{Bool, Json, Text};
-    let mut rules = Select::default();
-    rules.column(format!("substr(key, {})", "alert.".len() + 1), "name");
-    for (name, ty) in [("user", Text), ("source", Text), ("severity", Text), ("when", Json), ("sinks", Json)]
-    {
-        rules.column(field(dialect, "value", name, ty), name);
-    }
-    rules.column(format!("coalesce({}, {})", field(dialect, "value", "enabled", Bool), "true"), "enabled");
-    rules.column(iso(dialect, "updated_us"), "updated");
-    let mut rung = Select::default();
-    rung.column("e.seq".into(), "seq");
-    for (name, ty) in [
-        ("alert", Text),
-        ("user", Text),
-        ("severity", Text),
-        ("title", Text),
-        ("text", Text),
-        ("about", Json),
-    ] {
-        rung.column(field(dialect, "e.data", name, ty), name);
-    }
-    rung.column("e.subject_key".into(), "subject");
-    rung.column("e.target".into(), "target");
-    rung.column("s.name".into(), "source");
-    rung.column(hex(dialect, "e.id"), "event_id");
-    rung.column(iso(dialect, "e.at_us"), "at");
-    let rung = rung.sql(&format!(
-        "FROM events e\nJOIN sources s ON s.id = e.source_id\nWHERE e.type = '{}'",
-        stakeout_core::alert::EVENT_TYPE
-    ));
-    [rules.sql("FROM settings\nWHERE key LIKE 'alert.%'"), rung]
 }

@@ -239,9 +239,19 @@ async fn anyone_can_open_the_database_and_read_it() {
     assert_eq!(query(&path, "SELECT * FROM server_settings"), [] as [&str; 0]);
     let rule = serde_json::json!({ "when": { "on": "start", "before": "1m" }, "user": "anna" });
     world.store.set_setting("alert.bell", Some(rule), at(0)).await.expect("set");
+    let filed = serde_json::json!({ "when": { "on": "missed" }, "quiet": "5min", "severity": "critical" });
+    let filed = [("bell".to_owned(), filed.clone()), ("missed".to_owned(), filed)].into_iter().collect();
+    world.store.set_filed_alerts(&filed, at(0)).await.expect("kept");
     assert_eq!(
-        query(&path, "SELECT name, user, \"when\", enabled FROM user_alert_configs"),
-        [r#"bell · anna · {"before":"1m","on":"start"} · 1"#]
+        query(
+            &path,
+            "SELECT name, user, \"when\", severity, quiet, enabled, origin FROM user_alert_configs ORDER BY name"
+        ),
+        [
+            r#"bell · anna · {"before":"1m","on":"start"} · info · NULL · 1 · live"#,
+            r#"missed · NULL · {"on":"missed"} · critical · 5min · 1 · file"#
+        ],
+        "a live rule goes before one of the same name in the file"
     );
     assert_eq!(query(&path, "SELECT * FROM notifications"), [] as [&str; 0]);
 }

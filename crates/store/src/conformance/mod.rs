@@ -10,6 +10,7 @@ pub mod claims;
 pub mod commits;
 pub mod derived;
 pub mod events;
+pub mod notifications;
 pub mod records;
 #[cfg(unix)]
 pub mod server;
@@ -89,6 +90,11 @@ macro_rules! conformance_tests {
             events::siblings_that_went_lately_are_found,
             events::readers_never_find_a_lower_number_later,
             events::filters_choose,
+            notifications::what_alerts_told_is_read_once,
+            notifications::a_user_sees_their_own_and_everybodys,
+            notifications::a_mark_goes_with_its_event,
+            notifications::outboxes_are_counted_by_sink,
+            notifications::the_alerts_of_the_file_are_kept,
             targets::roots_are_reconciled_by_difference,
             targets::a_listing_creates_and_retires,
             targets::a_listing_never_retires_a_root,

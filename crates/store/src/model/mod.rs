@@ -3,11 +3,13 @@
 mod claim;
 mod commit;
 mod derived;
+mod notifications;
 mod rows;
 mod sharing;
 
 pub use claim::*;
 pub use commit::*;
 pub use derived::*;
+pub use notifications::*;
 pub use rows::*;
 pub use sharing::*;

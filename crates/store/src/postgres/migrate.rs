@@ -21,7 +21,10 @@ pub(super) const STEPS: &[&[&str]] = &[
         include_str!("../../migrations/postgres/0001_upkeep.sql"),
     ],
     &[include_str!("../../migrations/postgres/0002_nodes.sql")],
-    &[include_str!("../../migrations/postgres/0003_upkeep.sql")],
+    &[
+        include_str!("../../migrations/postgres/0003_upkeep.sql"),
+        include_str!("../../migrations/postgres/0003_alerts.sql"),
+    ],
 ];
 
 /// What is raised when somebody else was faster.

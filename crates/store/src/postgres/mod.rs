@@ -20,6 +20,7 @@ mod derived;
 mod fault;
 mod listen;
 mod migrate;
+mod notifications;
 mod prune;
 mod read;
 mod rows;

@@ -1,5 +1,6 @@
 //! The [`Store`] of a [`PgStore`].
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,15 +10,15 @@ use tokio::sync::broadcast;
 
 use super::fault::Fault;
 use super::{
-    PgStore, all, browse, claim, control, deliveries, derived, migrate, one, prune, read, sharing, targets,
-    tokens, wire,
+    PgStore, all, browse, claim, control, deliveries, derived, migrate, notifications, one, prune, read,
+    sharing, targets, tokens, wire,
 };
 use crate::{
     Chosen, Claim, ClaimRequest, CommitOutcome, DeadDelivery, Delivery, DeriveCommit, DeriveOutcome,
     EventFilter, FinishedRun, Grant, GrantRequest, Hint, HistoryRow, HistoryWindow, KvRow, Lease,
-    LeaseRequest, ListedPoll, ListedRecord, LogEnds, NewPlan, PollCommit, PollLog, Pruned, Reconciled,
-    RecordFilter, Result, Retention, Sibling, Store, StoreStats, StoredRecord, TargetFilter, TargetId,
-    TargetRow, TokenRow, Wanted, Whole,
+    LeaseRequest, ListedPoll, ListedRecord, LogEnds, NewPlan, Notification, NotificationFilter, Outbox,
+    PollCommit, PollLog, Pruned, ReadMark, Reconciled, RecordFilter, Result, Retention, Sibling, Store,
+    StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -257,6 +258,35 @@ impl Store for PgStore {
 
     async fn drop_deliveries(&self, sink: &str, chosen: Chosen) -> Result<u64> {
         self.on("drop deliveries", async |client| deliveries::drop(client, sink, chosen).await).await
+    }
+
+    async fn outboxes(&self) -> Result<Vec<Outbox>> {
+        self.on("count deliveries", async |client| notifications::outboxes(client).await).await
+    }
+
+    async fn notifications(
+        &self,
+        before: u64,
+        filter: &NotificationFilter,
+        limit: u32,
+    ) -> Result<Vec<Notification>> {
+        self.on("read notifications", async |client| notifications::list(client, before, filter, limit).await)
+            .await
+    }
+
+    async fn unread_notifications(&self, user: Option<&str>) -> Result<u64> {
+        self.on("count notifications", async |client| notifications::unread(client, user).await).await
+    }
+
+    async fn mark_read(&self, mark: &ReadMark, now: Time) -> Result<u64> {
+        self.on("mark notifications", async |client| notifications::mark(client, mark, now).await).await
+    }
+
+    async fn set_filed_alerts(&self, rules: &BTreeMap<String, serde_json::Value>, now: Time) -> Result<()> {
+        self.on("keep the alerts of the file", async |client| {
+            notifications::set_filed(client, rules, now).await
+        })
+        .await
     }
 
     async fn prune(&self, retention: &Retention, now: Time, batch: u32) -> Result<Pruned> {

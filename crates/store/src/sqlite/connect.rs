@@ -12,6 +12,7 @@ use crate::{Result, StoreError};
 const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_begin.sql"),
     include_str!("../../migrations/sqlite/0002_interface.sql"),
+    include_str!("../../migrations/sqlite/0003_alerts.sql"),
 ];
 
 /// `stak`, so that `file` and we know whose database it is.

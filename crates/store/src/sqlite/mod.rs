@@ -18,6 +18,7 @@ mod events;
 mod fault;
 mod history;
 mod lock;
+mod notifications;
 mod prune;
 mod read;
 mod readers;

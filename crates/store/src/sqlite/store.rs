@@ -1,5 +1,6 @@
 //! The [`Store`] of a [`SqliteStore`]: which thread does what, and what must reach the disk.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -9,12 +10,15 @@ use tokio::sync::oneshot;
 
 use super::SqliteStore;
 use super::writer::{Durability, Job};
-use super::{browse, claim, control, deliveries, derived, history, prune, read, reconcile, rows, tokens};
+use super::{
+    browse, claim, control, deliveries, derived, history, notifications, prune, read, reconcile, rows, tokens,
+};
 use crate::{
     Chosen, Claim, ClaimRequest, CommitOutcome, DeadDelivery, Delivery, DeriveCommit, DeriveOutcome,
     EventFilter, FinishedRun, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, NewPlan,
-    PollCommit, PollLog, Pruned, Reconciled, RecordFilter, Result, Retention, Sibling, Store, StoreError,
-    StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
+    Notification, NotificationFilter, Outbox, PollCommit, PollLog, Pruned, ReadMark, Reconciled,
+    RecordFilter, Result, Retention, Sibling, Store, StoreError, StoreStats, StoredRecord, TargetFilter,
+    TargetId, TargetRow, TokenRow, Wanted, Whole,
 };
 
 #[async_trait]
@@ -291,6 +295,41 @@ impl Store for SqliteStore {
         let sink = sink.to_owned();
         self.write("drop deliveries", Durability::Synced, move |tx| deliveries::drop(tx.conn, &sink, chosen))
             .await
+    }
+
+    async fn outboxes(&self) -> Result<Vec<Outbox>> {
+        self.read("count deliveries", notifications::outboxes).await
+    }
+
+    async fn notifications(
+        &self,
+        before: u64,
+        filter: &NotificationFilter,
+        limit: u32,
+    ) -> Result<Vec<Notification>> {
+        let filter = filter.clone();
+        self.read("read notifications", move |conn| notifications::list(conn, before, &filter, limit)).await
+    }
+
+    async fn unread_notifications(&self, user: Option<&str>) -> Result<u64> {
+        let user = user.map(str::to_owned);
+        self.read("count notifications", move |conn| notifications::unread(conn, user.as_deref())).await
+    }
+
+    async fn mark_read(&self, mark: &ReadMark, now: Time) -> Result<u64> {
+        let mark = mark.clone();
+        self.write("mark notifications", Durability::Relaxed, move |tx| {
+            notifications::mark(tx.conn, &mark, now)
+        })
+        .await
+    }
+
+    async fn set_filed_alerts(&self, rules: &BTreeMap<String, serde_json::Value>, now: Time) -> Result<()> {
+        let rules = rules.clone();
+        self.write("keep the alerts of the file", Durability::Relaxed, move |tx| {
+            notifications::set_filed(tx.conn, &rules, now)
+        })
+        .await
     }
 
     async fn prune(&self, retention: &Retention, now: Time, batch: u32) -> Result<Pruned> {
