@@ -18,7 +18,7 @@ use crate::dispatch::Message;
 use crate::engine::EngineError;
 use crate::lane::Lane;
 use crate::live::PollWatch;
-use crate::outlets;
+use crate::outlets::{self, SinkState};
 use crate::replan;
 use crate::settings::{Scope, is_open, settings_of, with_possible};
 use crate::shared::Shared;
@@ -162,6 +162,21 @@ impl Control {
     /// A source by name.
     pub fn source(&self, name: &str) -> Option<Arc<dyn Source>> {
         self.shared.lanes.get(name).map(Lane::source)
+    }
+
+    /// The alerts of the configuration file by name, as they would be written.
+    pub fn filed_alerts(&self) -> BTreeMap<String, Json> {
+        self.shared.alerts.filed().written()
+    }
+
+    /// The alerts in force by name, as they would be written: those of the file, and live ones, which go before them.
+    pub fn alerts(&self) -> BTreeMap<String, Json> {
+        self.shared.alerts.now().written()
+    }
+
+    /// The sinks, and whether they are switched on.
+    pub fn sinks(&self) -> Vec<SinkState> {
+        self.shared.outlets.states()
     }
 
     /// How the engine is doing. Never waits.

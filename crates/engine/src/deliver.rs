@@ -69,6 +69,11 @@ pub trait Sink: Send + Sync + 'static {
     /// The name its deliveries are stored under.
     fn name(&self) -> &str;
 
+    /// What sort of sink it is, as the configuration calls it.
+    fn kind(&self) -> &'static str {
+        "other"
+    }
+
     /// Whether it takes events of this type unasked; events that name it come besides.
     fn takes(&self, _event_type: &str) -> bool {
         true

@@ -169,6 +169,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     let kinds: Vec<_> = lanes.values().flat_map(|lane| lane.source().kinds().to_vec()).collect();
     let kinds: Vec<_> = kinds.iter().map(|kind| (**kind).clone()).collect();
     config.store.ensure_views(&kinds).await?;
+    config.store.set_filed_alerts(&config.alerts.written(), config.clock.now()).await?;
 
     let fatal = Fatal::default();
     let commits = Arc::new(CommitTimes::default());

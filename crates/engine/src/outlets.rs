@@ -22,6 +22,17 @@ pub(crate) fn switch(name: &str) -> String {
     format!("{SETTING_PREFIX}{name}{SETTING_SUFFIX}")
 }
 
+/// A sink as people look at it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SinkState {
+    /// Its name in the configuration.
+    pub name: String,
+    /// What sort of sink it is.
+    pub kind: &'static str,
+    /// Whether it is switched on.
+    pub on: bool,
+}
+
 /// The sinks of an engine.
 pub(crate) struct Outlets(Vec<Outlet>);
 
@@ -96,6 +107,16 @@ impl Outlets {
     /// Whether a sink is switched on.
     pub(crate) fn is_on(&self, name: &str) -> bool {
         self.0.iter().any(|outlet| outlet.sink.name() == name && outlet.on.load(Ordering::Relaxed))
+    }
+
+    /// All of them: name, kind, and whether it is switched on.
+    pub(crate) fn states(&self) -> Vec<SinkState> {
+        let state = |outlet: &Outlet| SinkState {
+            name: outlet.sink.name().to_owned(),
+            kind: outlet.sink.kind(),
+            on: outlet.on.load(Ordering::Relaxed),
+        };
+        self.0.iter().map(state).collect()
     }
 
     /// The receiver is gone for good: the sink is off, and no setting counts until that is stored.

@@ -4,13 +4,14 @@
 //! - `routes` lists everything that is answered; the router and the OpenAPI description are made of it, so no route
 //!   exists without being described, or without saying who may use it.
 //! - One file per resource: `targets`, `records`, `history`, `events`, `stream`, `kv`, `settings`, `adherence`,
-//!   `polls`, `health`, `metrics`; one per family of sources: `racing`, `fpv`, `tables`.
+//!   `alerts`, `notifications`, `sinks`, `polls`, `health`, `metrics`; one per family of sources: `racing`, `fpv`, `tables`.
 //!
 //! **Invariants kept here:** the engine never waits for a client; every read is bounded; nothing is answered to a name
 //! that is not ours or to somebody who may not ask. Nothing here knows SQL, a configuration file or an upstream's API.
 
 mod access;
 mod adherence;
+pub mod alerts;
 mod app;
 mod ask;
 mod events;
@@ -20,6 +21,7 @@ mod health;
 mod history;
 mod kv;
 mod metrics;
+mod notifications;
 mod onlook;
 mod openapi;
 mod patience;
@@ -33,6 +35,7 @@ mod routes;
 mod schema;
 mod serve;
 mod settings;
+mod sinks;
 mod sources;
 mod stream;
 mod tables;

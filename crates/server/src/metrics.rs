@@ -10,7 +10,8 @@ use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::header::CONTENT_TYPE;
 use stakeout_core::adherence::LatenessHistogram;
-use stakeout_engine::{SourceVitals, Vitals};
+use stakeout_engine::{SinkState, SourceVitals, Vitals};
+use stakeout_store::Outbox;
 
 use crate::app::App;
 
@@ -21,6 +22,7 @@ pub(crate) async fn serve(State(app): State<App>) -> Response {
     polls(&mut page, &vitals);
     lanes(&mut page, &app, &vitals);
     process(&mut page, &app, &vitals).await;
+    sinks(&mut page, &app).await;
     ([(CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], page.0).into_response()
 }
 
@@ -118,10 +120,39 @@ async fn process(page: &mut Page, app: &App, vitals: &Vitals) {
     if let Ok(ends) = app.store.log_ends().await {
         one("stakeout_event_seq", "gauge", "The newest sequence number.", ends.newest as f64);
     }
+    if let Ok(unread) = app.store.unread_notifications(None).await {
+        one("stakeout_notifications_unread", "gauge", "Notifications that nobody has read.", unread as f64);
+    }
     let started = app.control.started().us() as f64 / 1e6;
     one("stakeout_start_time_seconds", "gauge", "When the engine started, in engine time.", started);
     page.head("stakeout_build_info", "gauge", "The version of this program.");
     page.line("stakeout_build_info", &[("version", env!("CARGO_PKG_VERSION"))], 1.0);
+}
+
+/// Where events go, and what did not get there. A store that does not answer is missing here.
+async fn sinks(page: &mut Page, app: &App) {
+    let states = app.control.sinks();
+    page.head("stakeout_sink_on", "gauge", "Whether a sink is switched on.");
+    for sink in &states {
+        let labels = [("sink", sink.name.as_str()), ("kind", sink.kind)];
+        page.line("stakeout_sink_on", &labels, f64::from(u8::from(sink.on)));
+    }
+    let Ok(outboxes) = app.store.outboxes().await else { return };
+    type Read = fn(&Outbox) -> u64;
+    let gauges: [(&str, &str, Read); 2] = [
+        ("stakeout_outbox_waiting", "Deliveries that are still to be made.", |outbox| outbox.waiting),
+        ("stakeout_outbox_dead", "Deliveries that were given up.", |outbox| outbox.dead),
+    ];
+    // An empty outbox is a number, too: whoever is alerted by it must see it end.
+    let empty = |sink: &SinkState| Outbox { sink: sink.name.clone(), ..Outbox::default() };
+    let known = |sink: &&SinkState| !outboxes.iter().any(|outbox| outbox.sink == sink.name);
+    let all: Vec<Outbox> = outboxes.iter().cloned().chain(states.iter().filter(known).map(empty)).collect();
+    for (name, help, read) in gauges {
+        page.head(name, "gauge", help);
+        for outbox in &all {
+            page.line(name, &[("sink", &outbox.sink)], read(outbox) as f64);
+        }
+    }
 }
 
 /// The page in the making.

@@ -1,5 +1,7 @@
 //! Everything that is answered, one line per route.
 
+mod ringing;
+
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
@@ -46,6 +48,8 @@ pub(crate) fn all() -> Vec<Route> {
     routes.extend(watched());
     routes.extend(told());
     routes.extend(changed());
+    routes.extend(ringing::of_alerts());
+    routes.extend(ringing::of_sinks());
     routes.extend(of_racing());
     routes.extend(of_fpv());
     routes.extend(of_tables());

@@ -142,6 +142,10 @@ impl Sink for HttpSink {
         &self.name
     }
 
+    fn kind(&self) -> &'static str {
+        "http"
+    }
+
     fn takes(&self, event_type: &str) -> bool {
         self.takes.includes(event_type)
     }

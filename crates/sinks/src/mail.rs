@@ -232,6 +232,10 @@ impl Sink for MailSink {
         &self.name
     }
 
+    fn kind(&self) -> &'static str {
+        "mail"
+    }
+
     fn takes(&self, event_type: &str) -> bool {
         self.takes.includes(event_type)
     }

@@ -255,6 +255,10 @@ impl Sink for NatsSink {
         &self.name
     }
 
+    fn kind(&self) -> &'static str {
+        "nats"
+    }
+
     fn takes(&self, event_type: &str) -> bool {
         self.config.events.includes(event_type)
     }

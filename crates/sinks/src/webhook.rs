@@ -128,6 +128,10 @@ impl Sink for WebhookSink {
         &self.name
     }
 
+    fn kind(&self) -> &'static str {
+        "webhook"
+    }
+
     fn takes(&self, event_type: &str) -> bool {
         self.takes.includes(event_type)
     }

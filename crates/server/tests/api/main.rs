@@ -1,6 +1,7 @@
 //! The interface over loopback: a real server, a real engine, a simulated upstream.
 
 mod access;
+mod alerts;
 mod answers;
 mod crowd;
 mod described;

@@ -11,6 +11,7 @@ use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Control, Engine, EngineConfig, EngineHandle};
 use stakeout_server::{NewToken, Scope, Server, ServerConfig};
 use stakeout_sim::{Act, Loopback};
+use stakeout_sources::alert::RuleBook;
 use stakeout_sources::json::JsonSource;
 use stakeout_store::Store;
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
@@ -63,6 +64,24 @@ impl Scene {
     }
 
     async fn of(names: &[&str], more: Json, pad: usize, adjust: impl FnOnce(&mut ServerConfig)) -> Scene {
+        Scene::made(names, more, pad, adjust, |_| {}).await
+    }
+
+    /// With another configuration of the engine and of the server.
+    pub(crate) async fn engine(
+        adjust: impl FnOnce(&mut ServerConfig),
+        tune: impl FnOnce(&mut EngineConfig),
+    ) -> Scene {
+        Scene::made(&["s"], json!({}), 0, adjust, tune).await
+    }
+
+    async fn made(
+        names: &[&str],
+        more: Json,
+        pad: usize,
+        adjust: impl FnOnce(&mut ServerConfig),
+        tune: impl FnOnce(&mut EngineConfig),
+    ) -> Scene {
         let value = Arc::new(AtomicI64::new(1));
         let shown = Arc::clone(&value);
         let upstream = Loopback::start(move |_| {
@@ -76,7 +95,9 @@ impl Scene {
         let store = Arc::new(SqliteStore::open(path, OpenOptions::default()).expect("store"));
         let sources = names.iter().map(|name| source(name, &upstream.url("/x"), &more)).collect();
         let fetch = Arc::new(HttpFetch::new().expect("client"));
-        let config = EngineConfig::new(store.clone(), sources, fetch);
+        let mut config = EngineConfig::new(store.clone(), sources, fetch);
+        config.alerts = Arc::new(RuleBook::default());
+        tune(&mut config);
         let mut server = ServerConfig::new(SocketAddr::from(([127, 0, 0, 1], 0)));
         adjust(&mut server);
         let server = Server::bind(server, store.clone()).await.expect("binds");
@@ -115,6 +136,16 @@ impl Scene {
 
     pub(crate) async fn post(&self, path: &str) -> (u16, Json) {
         self.ask(self.http.post(self.url(path))).await
+    }
+
+    pub(crate) async fn tell(&self, method: &str, path: &str, body: &Json) -> (u16, Json) {
+        self.ask(self.telling(method, path, body)).await
+    }
+
+    /// A request with a JSON body.
+    pub(crate) fn telling(&self, method: &str, path: &str, body: &Json) -> reqwest::RequestBuilder {
+        let request = self.http.request(method.parse().expect("a method"), self.url(path));
+        request.header("content-type", "application/json").body(body.to_string())
     }
 
     /// The status, and the body as JSON where it is.
