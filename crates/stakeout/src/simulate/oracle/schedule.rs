@@ -101,4 +101,4 @@ impl<'a> Course<'a> {
 }
 
 /// A countdown's grid is the same for every seat.
-const SEAT: Seat = Seat { spread: 0, priority: 80, budgeted: None };
+const SEAT: Seat = Seat { spread: 0, priority: 80, budgeted: None, bell: None };
