@@ -135,7 +135,7 @@ pub fn meaning(kinds: u64, target: &TargetSpec) -> u64 {
 /// Compares an observation with what the target held.
 pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let (items, duplicates) = sorted_items(observation);
-    let merged = merge(basis, &items, &observation.coverage);
+    let merged = merge(basis, &items, observation);
     let complete = observation.coverage.is_whole();
     let same_meaning = basis.memory.meaning == Some(basis.meaning) && !basis.memory.rebaseline;
 
@@ -144,8 +144,12 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
         Trust::Plain => {}
         Trust::Confirmed => {
             let counted = merged.removed.iter().filter(|entry| is_counted(basis, observation, entry));
-            memory.went = counted.count() as u32;
-            (memory.cleared, memory.back, memory.since) = (Some(basis.ended), Return::Awaited, 0);
+            let went = counted.count();
+            // A few that go while a mass is awaited do not make it forgotten.
+            if went >= basis.policy.at_least || memory.cleared.is_none() {
+                memory.went = went as u32;
+                (memory.cleared, memory.back, memory.since) = (Some(basis.ended), Return::Awaited, 0);
+            }
         }
         Trust::Doubted(why) => {
             memory.doubt = Some(why);
@@ -260,8 +264,8 @@ fn companions_that_left(removed: &[Entry]) -> Vec<Fingerprint> {
     alone.map(|entry| entry.fingerprint).collect()
 }
 
-fn merge(basis: &Basis<'_>, new: &[(Entry, Item)], coverage: &Coverage) -> Merged {
-    let old = basis.snapshot;
+fn merge(basis: &Basis<'_>, new: &[(Entry, Item)], observation: &Observation) -> Merged {
+    let (old, coverage) = (basis.snapshot, &observation.coverage);
     let mut merged = Merged {
         added: vec![],
         changed: vec![],
@@ -282,15 +286,30 @@ fn merge(basis: &Basis<'_>, new: &[(Entry, Item)], coverage: &Coverage) -> Merge
         while let Some(before) = old.next_if(|o| o.fingerprint < entry.fingerprint) {
             absent(before, &mut merged);
         }
-        match old.next_if(|o| o.fingerprint == entry.fingerprint) {
+        let before = old.next_if(|o| o.fingerprint == entry.fingerprint);
+        // What is stored of a list that this answer does not show whole may be more than it says. Under a mark of its
+        // own the next answer that does show it whole is another, and is taken as it is.
+        let content = match is_gathered(item, observation) && !coverage.proves_absence(entry.group) {
+            true if before.is_none_or(|before| before.content != entry.content) => entry.content.in_part(),
+            _ => entry.content,
+        };
+        match before {
             None => merged.added.push(*item),
-            Some(before) if before.content != entry.content => merged.changed.push(*item),
+            Some(before) if before.content != content => merged.changed.push(*item),
             Some(_) => {}
         }
-        merged.kept.push(*entry);
+        merged.kept.push(Entry { content, ..*entry });
     }
     old.for_each(|entry| absent(entry, &mut merged));
     merged
+}
+
+/// Whether it has lists that several answers make up together.
+fn is_gathered(item: &Item, observation: &Observation) -> bool {
+    match item {
+        Item::Record(n) => observation.records[*n].kind.fields.iter().any(|field| field.gathered),
+        Item::Target(_) => false,
+    }
 }
 
 enum Trust {

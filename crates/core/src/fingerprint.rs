@@ -133,6 +133,13 @@ fn parts<'a>(hasher: &mut SipHasher24, items: impl Iterator<Item = &'a str>) {
     }
 }
 
+impl ContentHash {
+    /// The mark of this content where it may be only a part of what there is; no content is its own mark.
+    pub(crate) fn in_part(self) -> ContentHash {
+        ContentHash(!self.0)
+    }
+}
+
 /// Hashes field values in canonical form: equal values give equal hashes, whatever their spelling.
 ///
 /// What is hashed is collected first: a record is many tiny pieces, and hashing them one by one costs more than

@@ -413,3 +413,34 @@ fn what_is_over_by_itself_needs_no_proof() {
     assert_eq!(comparison.removed.len(), 1, "the one whose time has passed");
     assert_eq!(watch.snapshot.len(), 1);
 }
+
+#[test]
+fn a_list_seen_in_part_is_another_than_the_same_list_seen_whole() {
+    let lists =
+        Arc::new(Kind { fields: vec![Field::new("v", FieldType::Int).gathered()], ..(*kind()).clone() });
+    let seen = |v: i64, coverage: Coverage| {
+        let record = Record::new(&lists, &["a"], vec![Value::Int(v)]).in_group(group(0));
+        Observation { coverage, ..Observation::complete(vec![record]) }
+    };
+    let part = || Coverage::Partial(Scope::default());
+    let mut watch = Watch::new();
+    assert_eq!(watch.poll(&seen(1, Coverage::Complete)).verdict, Verdict::Baseline);
+    assert_eq!(watch.poll(&seen(1, part())).verdict, Verdict::Unchanged, "as it was");
+    assert_eq!(watch.poll(&seen(2, part())).verdict, Verdict::Changed);
+    assert_eq!(watch.poll(&seen(2, part())).verdict, Verdict::Unchanged, "the same part");
+    assert_eq!(watch.poll(&seen(2, Coverage::Complete)).verdict, Verdict::Changed, "now it is all");
+    assert_eq!(watch.poll(&seen(2, Coverage::Complete)).verdict, Verdict::Unchanged);
+}
+
+#[test]
+fn a_few_that_go_while_a_mass_is_awaited_do_not_make_it_forgotten() {
+    let policy = DoubtPolicy { emptiness: true, ..DoubtPolicy::default() };
+    let mut watch = Watch { policy, ..Watch::holding(&things(0..20)) };
+    watch.poll(&observe(&[]));
+    watch.poll(&observe(&[]));
+    let mass = (watch.memory.cleared, watch.memory.went);
+    watch.poll(&observe(&things(0..1)));
+    watch.poll(&observe(&[]));
+    assert_eq!(watch.poll(&observe(&[])).removed.len(), 1);
+    assert_eq!((watch.memory.cleared, watch.memory.went), mass);
+}

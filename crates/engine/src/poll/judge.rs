@@ -231,9 +231,10 @@ fn news<'a>(
             },
             None => record,
         };
-        // What was taken as it is has been hashed for the comparison.
+        // What was taken as it is has been hashed for the comparison; lists seen in part have a mark there.
+        let gathers = record.kind.fields.iter().any(|field| field.gathered);
         let content = match (&record, entry(&record)) {
-            (Cow::Borrowed(_), Some(entry)) => entry.content,
+            (Cow::Borrowed(_), Some(entry)) if !gathers => entry.content,
             _ => record.content(),
         };
         Fresh { record, content }
