@@ -232,7 +232,12 @@ impl Dispatcher {
                     // One that is in flight learns of its new plan when it commits.
                     dropped.extend(self.let_go(target));
                 }
-                self.give_back(dropped).await;
+                if self.shared.store.is_shared() {
+                    // Looking helps only when they are back.
+                    self.give_back_later(dropped);
+                } else {
+                    self.give_back(dropped).await;
+                }
                 self.shared.look.notify_one();
             }
             Message::Barrier(answer) => self.barriers.push((self.shared.clock.now(), answer)),
