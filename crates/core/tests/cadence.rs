@@ -103,6 +103,27 @@ mod countdown {
     }
 
     #[test]
+    fn a_bell_is_a_boundary_that_only_the_upstream_can_put_off() {
+        let seat = |bell: &str| Seat { bell: Some(at(bell)), ..SEAT };
+        let after =
+            |last: Last, now: &str, bell: &str| next(&seed(), &pending(t()), &last, at(now), &seat(bell));
+        let found = after(good(at("-8m")), "-8m", "-7m30s");
+        assert_eq!((due(&found), &*found.phase, found.interval), (at("-7m30s"), "T-10m", Span::mins(1)));
+        assert_eq!(due(&after(good(at("-7m30s")), "-7m30s", "-7m30s")), at("-7m"), "that was it");
+        let waiting = after(NEVER, "-3h", "-90m");
+        assert_eq!((due(&waiting), &*waiting.phase), (at("-90m"), "waiting"));
+        assert_eq!(waiting.interval, Span::mins(30), "until the countdown begins");
+        let asked = after(failed(at("-8m"), 1, Some(at("-6m30s"))), "-8m", "-7m30s");
+        assert_eq!(due(&asked), at("-6m30s"), "no sooner than the upstream asked");
+        let backing_off = after(failed(at("-55m"), 9, None), "-55m", "-54m59s");
+        assert_eq!(due(&backing_off), at("-54m59s"), "a backoff does not go beyond it");
+        let again = after(failed(at("-90m"), 1, None), "-90m", "-90m");
+        assert!(due(&again) < at("-88m"), "a look that failed there is repeated: {}", again.reason);
+        let moved = replan(&seed(), &pending(t()), &good(at("-8m")), at("-7m50s"), &seat("-7m30s"));
+        assert_eq!(due(&moved), at("-7m30s"), "a new plan keeps it");
+    }
+
+    #[test]
     fn the_first_poll_is_at_the_beginning_or_at_once_when_that_is_past() {
         let first = |now| next(&seed(), &pending(t()), &NEVER, now, &SEAT);
         assert_eq!(due(&first(at("-5h"))), at("-60m"));

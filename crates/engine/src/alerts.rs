@@ -12,7 +12,7 @@ use tracing::warn;
 /// Stored rules are settings under this prefix.
 pub(crate) const SETTING_PREFIX: &str = "alert.";
 /// The most stretches of history that are read for the sake of one poll's alerts.
-const MOST_QUESTIONS: usize = 64;
+const MOST_QUESTIONS: usize = 512;
 /// The most rows of each; more moves than this within a rule's window count from here on.
 const MOST_ROWS: u32 = 500;
 
@@ -86,7 +86,16 @@ pub(crate) async fn rings(
     let told: Vec<Told<'_>> = events.iter().map(told).collect();
     let occasion = Occasion { told: &told, ..occasion.clone() };
     let mut answers: Vec<(Question, Vec<Moment>)> = Vec::new();
-    for question in rules.questions(&occasion).into_iter().take(MOST_QUESTIONS) {
+    let questions = rules.questions(&occasion);
+    if questions.len() > MOST_QUESTIONS {
+        warn!(
+            source = occasion.source,
+            asked = questions.len(),
+            answered = MOST_QUESTIONS,
+            "alerts look back on more than is read for one poll: some may not ring"
+        );
+    }
+    for question in questions.into_iter().take(MOST_QUESTIONS) {
         let rows = history(store, occasion.source, &question).await?;
         answers.push((question, rows));
     }

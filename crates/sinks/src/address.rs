@@ -113,6 +113,8 @@ fn inside_v4(address: Ipv4Addr) -> Option<&'static str> {
     match (a, b, c) {
         (0, ..) => Some("unspecified"),
         (127, ..) => Some("loopback"),
+        // Azure's agents and metadata: a public address that is none.
+        (168, 63, 129) if address.octets()[3] == 16 => Some("the host of a cloud"),
         (169, 254, _) => Some("link-local, where clouds keep their metadata"),
         (10, ..) | (172, 16..=31, _) | (192, 168, _) => Some("private"),
         (100, 64..=127, _) => Some("shared by a carrier"),
@@ -173,6 +175,7 @@ mod tests {
             "172.31.255.255",
             "192.168.1.1",
             "169.254.169.254",
+            "168.63.129.16",
             "100.64.0.1",
             "100.127.255.255",
             "224.0.0.1",
@@ -208,6 +211,7 @@ mod tests {
             "100.63.0.1",
             "100.128.0.1",
             "169.253.1.1",
+            "168.63.129.17",
             "223.255.255.1",
             "2606:4700:4700::1111",
             "2a00:1450::1",

@@ -65,6 +65,15 @@ async fn start_ticking(
     sinks: Vec<Arc<dyn Sink>>,
     until: Span,
 ) -> EngineHandle {
+    Engine::start(configured(store, clock, sinks, until)).await.expect("start")
+}
+
+fn configured(
+    store: &Arc<SqliteStore>,
+    clock: &Clock,
+    sinks: Vec<Arc<dyn Sink>>,
+    until: Span,
+) -> EngineConfig {
     let config = json!({
         "url": "http://sim/", "every": "1min", "records": "items", "key": "id", "fields": ["value"],
         "history": ["value"],
@@ -74,7 +83,7 @@ async fn start_ticking(
     let mut config = EngineConfig::new(store.clone(), vec![source], Arc::new(Ticking { until }));
     config.clock = clock.clone();
     config.sinks = sinks;
-    Engine::start(config).await.expect("start")
+    config
 }
 
 async fn told(store: &SqliteStore) -> Vec<String> {
@@ -217,4 +226,144 @@ fn events_within_a_time_are_handed_over_together() {
     assert!(parcels.len() >= 5, "{parcels:?}");
     assert!(parcels.iter().all(|(_, events)| *events == 3), "{parcels:?}");
     assert!(parcels.windows(2).all(|pair| pair[1].0 - pair[0].0 >= Span::mins(29)), "{parcels:?}");
+}
+
+/// How a receiver of digests takes them.
+#[derive(Clone, Copy, PartialEq)]
+enum Manner {
+    /// Its answer is never heard, as when the process is killed just then.
+    Unheard,
+    /// Nobody is there.
+    Away,
+    Takes,
+}
+
+/// Who came with whom.
+type Together = Arc<Mutex<Vec<Vec<String>>>>;
+
+struct Digests(Manner, Together, Arc<tokio::sync::Notify>);
+
+#[async_trait]
+impl Sink for Digests {
+    fn name(&self) -> &str {
+        "digests"
+    }
+    fn gathers(&self) -> Option<Span> {
+        Some(Span::mins(25))
+    }
+    async fn deliver(&self, event: &Event) -> Result<(), SinkError> {
+        self.deliver_all(&[event]).await.pop().expect("one")
+    }
+    async fn deliver_all(&self, events: &[&Event]) -> Vec<Result<(), SinkError>> {
+        if self.0 == Manner::Away {
+            return vec![Err(SinkError::Down("nobody is there".to_owned()))];
+        }
+        self.1.lock().expect("lock").push(events.iter().map(|event| event.id.to_string()).collect());
+        self.2.notify_one();
+        if self.0 == Manner::Unheard {
+            return std::future::pending().await;
+        }
+        events.iter().map(|_| Ok(())).collect()
+    }
+}
+
+#[test]
+fn what_was_sent_together_is_sent_again_together_whatever_has_come_since() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let together = Together::default();
+    let life = |manner: Manner, from: Span, until: Span| {
+        let (runtime, clock) = virtual_runtime(START + from).expect("runtime");
+        let sent = Arc::new(tokio::sync::Notify::new());
+        let sink = Arc::new(Digests(manner, Arc::clone(&together), Arc::clone(&sent)));
+        runtime.block_on(async {
+            let engine = start(&store, &clock, vec![sink]).await;
+            match manner {
+                Manner::Unheard => {
+                    sent.notified().await;
+                    // Dropped like this it leaves as a process that is killed.
+                    drop(engine);
+                }
+                _ => {
+                    clock.sleep_until(START + until).await;
+                    engine.shutdown().await.expect("stop");
+                }
+            }
+        });
+    };
+    life(Manner::Unheard, Span::ZERO, Span::ZERO);
+    life(Manner::Away, Span::mins(36), Span::mins(75));
+    life(Manner::Takes, Span::mins(76), Span::mins(78));
+    let together = together.lock().expect("lock").clone();
+    assert_eq!(together.len(), 3, "{together:?}");
+    assert_eq!(together[0].len(), 3, "what happened within 25 min: {together:?}");
+    assert_eq!(together[1], together[0], "the same again, so under the same id");
+    assert!(together[2].iter().all(|id| !together[0].contains(id)), "what came since is another digest");
+    let waiting = Handle::new(&store);
+    assert_eq!(waiting.left("digests"), 0);
+}
+
+/// Reads a store outside any engine.
+struct Handle<'a>(&'a SqliteStore, tokio::runtime::Runtime);
+
+impl Handle<'_> {
+    fn new(store: &SqliteStore) -> Handle<'_> {
+        Handle(store, tokio::runtime::Runtime::new().expect("runtime"))
+    }
+    fn left(&self, sink: &str) -> usize {
+        self.1.block_on(self.0.deliveries(sink, Time(i64::MAX), 100)).expect("deliveries").len()
+    }
+}
+
+#[tokio::test]
+async fn one_pass_waits_until_what_it_brought_about_is_delivered() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let server = Loopback::start(|_| Act::Delay { ms: 50, then: Box::new(answering(200)) });
+    for hour in 0..3 {
+        let clock = Clock::scaled_from(START + Span::hours(hour), 1.0);
+        let config = configured(&store, &clock, vec![hook("hook", &server)], Span::hours(1_000));
+        let report = Engine::pass(config, Span::secs(30)).await.expect("a pass");
+        assert_eq!(report.polled, 1, "each is due");
+    }
+    let left = store.deliveries("hook", Time(i64::MAX), 100).await.expect("deliveries");
+    assert_eq!((server.stats().requests, left.len()), (2, 0), "taken, and marked as taken");
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_gone_stays_off_while_the_settings_are_watched() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let server = Loopback::start(|_| answering(410));
+    // Ten minutes are a second: the settings are looked at all the time.
+    let clock = Clock::scaled_from(START, 600.0);
+    let config = configured(&store, &clock, vec![hook("hook", &server)], Span::hours(1_000));
+    let engine = Engine::start(config).await.expect("start");
+    let mut newest = engine.control().newest();
+    newest.wait_for(|seq| *seq >= 4).await.expect("it goes on");
+    engine.shutdown().await.expect("stop");
+    let off = ("sink.hook.enabled".to_owned(), Value::Bool(false));
+    assert_eq!((server.stats().requests, store.settings().await.expect("settings")), (1, vec![off]));
+}
+
+#[test]
+fn a_live_rule_that_nobody_would_hear_is_refused() {
+    let (runtime, clock) = virtual_runtime(START).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let server = Loopback::start(|_| answering(200));
+    runtime.block_on(async {
+        let mut config = configured(&store, &clock, vec![hook("hook", &server)], Span::hours(1_000));
+        config.alerts = Arc::new(stakeout_sources::alert::RuleBook::default());
+        let engine = Engine::start(config).await.expect("start");
+        let control = engine.control();
+        let set = async |more: Value| {
+            let mut rule = json!({ "when": { "on": "missed" } });
+            rule.as_object_mut().expect("a rule").extend(more.as_object().expect("fields").clone());
+            control.set_setting("alert.mine", Some(rule)).await.map_err(|error| error.to_string())
+        };
+        let sink = set(json!({ "sinks": ["hook", "hok"] })).await.expect_err("refused");
+        assert!(sink.contains("\"hok\" is not there") && sink.contains("(hook)"), "{sink}");
+        let source = set(json!({ "source": "nz" })).await.expect_err("refused");
+        assert!(source.contains("\"nz\" is not there") && source.contains("(s)"), "{source}");
+        assert!(store.settings().await.expect("settings").is_empty(), "nothing was stored");
+        set(json!({ "sinks": ["hook"], "source": "s" })).await.expect("accepted");
+        engine.shutdown().await.expect("stop");
+    });
 }

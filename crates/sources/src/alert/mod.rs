@@ -20,6 +20,7 @@ pub use rules::RuleBook;
 pub use test::Test;
 
 use crate::ConfigRefused;
+use crate::fpv::SOON;
 use crate::written::Duration;
 
 /// An alert.
@@ -43,7 +44,8 @@ pub struct AlertConfig {
     /// Silence after it rang about the same runner, slot, race or source. Without it each sort of alert has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Duration>,
-    /// Rings again so long after it rang while what it tells of lasts; without it only when it had ceased in between.
+    /// Rings again so long after it rang while what it tells of lasts; without it only when it had ceased in between. Only
+    /// for `odds`, `money`, `indicator` and `unhealthy`: the others tell of moments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Duration>,
     /// Rings only within these hours.
@@ -224,6 +226,11 @@ impl AlertConfig {
                 return refuse(key, format!("expected more than nothing, found {span}"));
             }
         }
+        if self.repeat.is_some() && !self.when.lasts() {
+            let message = "expected none: what this tells of is a moment and does not last. \
+                           `quiet` says how soon it may ring again";
+            return refuse("repeat", message.to_owned());
+        }
         self.when.check()
     }
 
@@ -279,6 +286,11 @@ impl When {
                 }
                 Ok(())
             }
+            When::Pilot { within, .. } if u64::from(*within) > SOON => {
+                let message =
+                    format!("expected at most {SOON} races, found {within}: so far ahead nobody knows");
+                Err(ConfigRefused::new("when.within", message))
+            }
             When::Unhealthy { failures: 0 } => {
                 Err(ConfigRefused::new("when.failures", "expected at least 1, found 0"))
             }
@@ -287,6 +299,14 @@ impl When {
             }
             _ => Ok(()),
         }
+    }
+
+    /// Whether it tells of something that lasts, so that it can be told again meanwhile.
+    fn lasts(&self) -> bool {
+        matches!(
+            self,
+            When::Odds { .. } | When::Money { .. } | When::Indicator { .. } | When::Unhealthy { .. }
+        )
     }
 
     /// How long before a start it wants a look.

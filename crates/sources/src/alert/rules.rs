@@ -28,6 +28,9 @@ const MISSED_QUIET: Span = Span::mins(10);
 /// Silence after an indicator's alert: the longest column of the timeline that changes while people bet.
 const COLUMN_QUIET: Span = Span::mins(5);
 
+/// How the type of the event ends that tells of refused credentials.
+const CREDENTIALS: &str = ".credentials";
+
 /// The rules in force, by name.
 #[derive(Clone, Debug, Default)]
 pub struct RuleBook {
@@ -383,14 +386,20 @@ impl Seen<'_> {
 
     fn unhealthy(&self, name: &str, rule: &AlertConfig, failures: u32) -> Option<Ring> {
         let failed = self.occasion.went.failures;
-        if failed < failures || (failed > failures && rule.repeat.is_none()) {
+        // Whoever is refused asks only once in a while: there will not be so many failures in a row soon.
+        let refused = self.occasion.told.iter().find(|told| told.event_type.ends_with(CREDENTIALS));
+        if refused.is_none() && (failed < failures || (failed > failures && rule.repeat.is_none())) {
             return None;
         }
         let (source, target) = (self.occasion.source, self.occasion.target?);
-        let words = Words::new(
-            format!("{source} does not answer as it should"),
-            format!("{failed} polls of {source}/{} failed in a row", target.key),
-        );
+        let text = match refused {
+            Some(told) => format!(
+                "{source} does not take our credentials: {}",
+                told.data["message"].as_str().unwrap_or("it does not say why")
+            ),
+            None => format!("{failed} polls of {source}/{} failed in a row", target.key),
+        };
+        let words = Words::new(format!("{source} does not answer as it should"), text);
         let subject = (target_fingerprint(source), source);
         let ring = self.ring(name, rule, subject, words, json!({ "target": target.key, "failures": failed }));
         let quiet = rule.quiet.map_or(HEALTH_QUIET, |quiet| quiet.0);

@@ -39,6 +39,7 @@ use stakeout_core::{
 pub use config::{FpvConfig, SchedulerConfig};
 pub use describe::{describe_dir, overlay_dir};
 pub use kinds::{FAMILY, RACE_HISTORY, RACE_ORDER};
+pub(crate) use overlay::SOON;
 pub use settings::Settings;
 
 use kinds::Kinds;

@@ -10,7 +10,7 @@ use super::order::{Current, CurrentRule, current_race, numbers, race_order};
 use super::picture::{Picture, Race};
 
 /// Pilots are told of their race at most so many races ahead.
-const SOON: u64 = 10;
+pub(crate) const SOON: u64 = 10;
 /// Lines of the event's leaderboard that are shown.
 const LEADERS: usize = 8;
 

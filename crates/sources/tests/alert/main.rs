@@ -309,6 +309,15 @@ fn a_source_that_fails_rings_once_and_missed_polls_ring() {
 }
 
 #[test]
+fn refused_credentials_ring_at_once() {
+    let data = json!({ "source": "nz", "class": "unauthorized", "message": "401" });
+    let mut look = Look::at(0).telling("racing.credentials", data);
+    look.went.failures = 1;
+    let rings = look.rings(&book(json!({ "when": { "on": "unhealthy" } })));
+    assert_eq!(rings[0].data["text"], "nz does not take our credentials: 401");
+}
+
+#[test]
 fn a_rule_keeps_silent_outside_its_hours_for_other_sources_and_when_switched_off() {
     let rule = |more: Json| {
         let mut rule = json!({ "when": { "on": "missed" } });
@@ -338,6 +347,12 @@ fn rules_that_cannot_ring_are_refused_with_the_key_at_fault() {
         (json!({ "when": { "on": "drop", "to_time": "7pm" } }), "when.to_time"),
         (json!({ "when": { "on": "unhealthy", "failures": 0 } }), "when.failures"),
         (json!({ "when": { "on": "missed" }, "quiet": "0s" }), "quiet"),
+        (json!({ "when": { "on": "missed" }, "repeat": "1h" }), "repeat"),
+        (json!({ "when": { "on": "start", "before": "1m" }, "repeat": "1h" }), "repeat"),
+        (json!({ "when": { "on": "drop" }, "repeat": "1h" }), "repeat"),
+        (json!({ "when": { "on": "event", "type": "racing.*" }, "repeat": "1h" }), "repeat"),
+        (json!({ "when": { "on": "pilot", "pilot": "Alex", "within": 2 }, "repeat": "1h" }), "repeat"),
+        (json!({ "when": { "on": "pilot", "pilot": "Alex", "within": 11 } }), "when.within"),
     ] {
         assert!(refused(rule.clone()).starts_with(key), "{rule}: {}", refused(rule.clone()));
     }
