@@ -1,16 +1,21 @@
 //! E-mail over SMTP with TLS: text and HTML, one mail per event or one for all within a time.
 
+use std::net::SocketAddr;
+
 use async_trait::async_trait;
 use lettre::message::{Mailbox, MultiPart};
-use lettre::transport::smtp::authentication::Credentials;
-use lettre::transport::smtp::client::{Certificate, Tls, TlsParameters};
-use lettre::transport::smtp::{AsyncSmtpTransport, Error as SmtpError};
-use lettre::{AsyncTransport, Message, Tokio1Executor};
+use lettre::transport::smtp::Error as SmtpError;
+use lettre::transport::smtp::authentication::{Credentials, Mechanism};
+use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, Tls, TlsParameters};
+use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
+use lettre::transport::smtp::extension::{ClientId, MailBodyParameter, MailParameter};
+use lettre::{Address, Message};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stakeout_core::{Event, Span};
 use stakeout_engine::{Sink, SinkError};
 use stakeout_sources::written::{Duration, Secret};
+use tracing::warn;
 
 use crate::address::Guard;
 use crate::letter::Letter;
@@ -153,20 +158,71 @@ impl MailSink {
         let mut last = "it has no address".to_owned();
         for address in found {
             // To the address that was checked; the certificate is compared with the name all the same.
-            let mut transport =
-                AsyncSmtpTransport::<Tokio1Executor>::builder_dangerous(address.ip().to_string())
-                    .port(self.port)
-                    .tls(self.tls.clone());
-            if let Some(access) = &self.access {
-                transport = transport.credentials(access.clone());
-            }
-            match transport.build().send(message.clone()).await {
-                Ok(_) => return Ok(()),
+            let mut server = match self.connect(address).await {
+                Ok(server) => server,
                 Err(error) if error.is_permanent() || error.is_transient() => return Err(said(&error)),
-                Err(error) => last = said(&error),
-            }
+                Err(error) => {
+                    last = said(&error);
+                    continue;
+                }
+            };
+            let outcome = self.converse(&mut server, &message).await;
+            // What was answered holds, however they part.
+            server.abort().await;
+            return outcome;
         }
         Err(last)
+    }
+
+    async fn connect(&self, address: SocketAddr) -> Result<AsyncSmtpConnection, SmtpError> {
+        let hello = ClientId::default();
+        let outer = match &self.tls {
+            Tls::Wrapper(parameters) => Some(parameters.clone()),
+            _ => None,
+        };
+        let limit = Some(self.timeout);
+        let mut server = AsyncSmtpConnection::connect_tokio1(address, limit, &hello, outer, None).await?;
+        if let Tls::Required(parameters) = &self.tls {
+            server.starttls(parameters.clone(), &hello).await?;
+        }
+        if let Some(access) = &self.access {
+            server.auth(&[Mechanism::Plain, Mechanism::Login], access).await?;
+        }
+        Ok(server)
+    }
+
+    /// Hands a mail over for everybody who is there. A receiver who is refused for good is given up, and said so: the
+    /// others get theirs all the same. One who is refused for now puts the mail off for all.
+    async fn converse(&self, server: &mut AsyncSmtpConnection, message: &Message) -> Result<(), String> {
+        let body = message.formatted();
+        let mut options = Vec::new();
+        let envelope = message.envelope();
+        let is_plain = |address: &Address| AsRef::<str>::as_ref(address).is_ascii();
+        if !envelope.from().into_iter().chain(envelope.to()).all(is_plain) {
+            options.push(MailParameter::SmtpUtfEight);
+        }
+        if !body.is_ascii() {
+            options.push(MailParameter::Body(MailBodyParameter::EightBitMime));
+        }
+        let from = envelope.from().cloned();
+        server.command(Mail::new(from, options)).await.map_err(|error| said(&error))?;
+        let mut refused = Vec::new();
+        for to in envelope.to() {
+            match server.command(Rcpt::new(to.clone(), Vec::new())).await {
+                Ok(_) => {}
+                Err(error) if error.is_permanent() => refused.push(format!("{to}: {}", said(&error))),
+                Err(error) => return Err(format!("{to}: {}", said(&error))),
+            }
+        }
+        if refused.len() == envelope.to().len() {
+            return Err(refused.join("; "));
+        }
+        server.command(Data).await.map_err(|error| said(&error))?;
+        server.message(&body).await.map_err(|error| said(&error))?;
+        for words in refused {
+            warn!(sink = self.name, "the mail went to the others; given up for {words}");
+        }
+        Ok(())
     }
 
     fn message(&self, events: &[&Event]) -> Result<Message, lettre::error::Error> {
@@ -242,6 +298,10 @@ impl Sink for MailSink {
 
     fn gathers(&self) -> Option<Span> {
         self.digest
+    }
+
+    fn at_once(&self) -> usize {
+        1
     }
 
     async fn deliver(&self, event: &Event) -> Result<(), SinkError> {

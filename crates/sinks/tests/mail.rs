@@ -143,6 +143,20 @@ async fn several_events_are_one_mail_where_they_are_gathered() {
 }
 
 #[tokio::test]
+async fn whoever_is_not_there_keeps_nobody_else_from_their_mail() {
+    let Some(mut server) = Server::start("none") else { return };
+    let to = json!(["anna@example.org", "nobody@example.org", "bert@example.org"]);
+    let sink = server.sink(json!({"tls": "none", "to": to}));
+    sink.deliver(&event(3)).await.expect("the others took it");
+    assert_eq!(server.mail()["to"], json!(["anna@example.org", "bert@example.org"]));
+    let busy = server.sink(json!({"tls": "none", "to": ["anna@example.org", "later@example.org"]}));
+    let said = busy.deliver(&event(4)).await.expect_err("put off for all").to_string();
+    assert!(said.contains("later@example.org") && said.contains("451"), "{said}");
+    sink.deliver(&event(5)).await.expect("taken");
+    assert_eq!(server.mail()["subject"], "Odds fell 5", "what was put off was not sent to anybody");
+}
+
+#[tokio::test]
 async fn what_is_not_right_is_refused_without_secrets() {
     let Some(server) = Server::start("tls") else { return };
     let refused = async |more: Value| {

@@ -17,6 +17,8 @@ class Taking:
     async def handle_RCPT(self, server, session, envelope, address, options):
         if address.startswith("nobody@"):
             return "550 no such user"
+        if address.startswith("later@"):
+            return "451 come again"
         envelope.rcpt_tos.append(address)
         return "250 OK"
 
