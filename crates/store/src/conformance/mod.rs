@@ -114,6 +114,7 @@ macro_rules! conformance_tests {
             derived::the_whole_is_what_is_held,
             derived::derived_events_are_delivered,
             upkeep::settings_are_kept,
+            upkeep::values_of_no_source_are_kept,
             upkeep::deliveries_come_in_order_until_made_or_dead,
             upkeep::dead_deliveries_are_listed_retried_and_dropped,
             upkeep::undelivered_events_outlive_retention,

@@ -42,6 +42,19 @@ pub async fn settings_are_kept(backend: &dyn Backend) {
     assert_eq!(store.settings().await.expect("settings").len(), 1);
 }
 
+/// Kept, changed, removed; those beside it stay.
+pub async fn values_of_no_source_are_kept(backend: &dyn Backend) {
+    let store = backend.open().await;
+    store.set_kv("outbox", "mail", Some(json!({ "open": [[1, 2]] })), at(0)).await.expect("kept");
+    store.set_kv("outbox", "hook", Some(json!(1)), at(0)).await.expect("kept");
+    store.set_kv("outbox", "mail", Some(json!({ "open": [[3]] })), at(1)).await.expect("changed");
+    let row = store.kv("outbox", "mail").await.expect("read").expect("there");
+    assert_eq!((row.value, row.updated), (json!({ "open": [[3]] }), at(1)));
+    store.set_kv("outbox", "mail", None, at(2)).await.expect("removed");
+    assert!(store.kv("outbox", "mail").await.expect("read").is_none());
+    assert!(store.kv("outbox", "hook").await.expect("read").is_some());
+}
+
 /// Tells `count` events of one poll to these sinks.
 async fn tell(world: &World, claim: &Claim, secs: i64, count: usize, sinks: &[&str]) -> (Claim, Vec<u64>) {
     let mut poll = Poll::of(claim, secs).holding(claim).with(|p| p.state.memory.version += 1).to_sinks(sinks);
