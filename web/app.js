@@ -2,6 +2,8 @@
 
 import { attr, change, clock, get, h, live, nothing, put, say, second, span, text, tick } from "./kit.js";
 import { forgetColours } from "./parts/canvas.js";
+import { toasts } from "./toasts.js";
+import * as alerts from "./pages/alerts.js";
 import * as events from "./pages/events.js";
 import * as fpv from "./pages/fpv.js";
 import * as health from "./pages/health.js";
@@ -16,11 +18,11 @@ import * as venue from "./pages/venue.js";
 
 const PAGES = {
 	"/": now, "/racing": racing, "/race": race, "/fpv": fpv, "/tables": tables, "/venue": venue,
-	"/events": events, "/target": target, "/health": health, "/settings": settings, "/sign-in": signin,
+	"/events": events, "/alerts": alerts, "/target": target, "/health": health, "/settings": settings, "/sign-in": signin,
 };
 const RAIL = [
 	["/", "Now", "n"], ["/racing", "Racing", "r"], ["/fpv", "FPV", "f"], ["/tables", "Tables", "t"],
-	["/events", "Events", "e"], ["/health", "Health", "h"], ["/settings", "Settings", "s"],
+	["/events", "Events", "e"], ["/alerts", "Alerts", "a"], ["/health", "Health", "h"], ["/settings", "Settings", "s"],
 ];
 const BELONGS = { "/race": "/racing", "/venue": "/tables", "/target": "/" };
 const $ = (id) => document.getElementById(id);
@@ -222,5 +224,6 @@ help();
 theme();
 connection();
 session();
+toasts();
 live.start();
 show();

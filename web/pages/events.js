@@ -29,7 +29,7 @@ export function mount(root, page) {
 		show: (found) => {
 			const options = (select, values, value) => put(select, select.firstChild, ...values.map((one) => h("option", { value: one, selected: one === value }, one)));
 			options(sources, found.map((one) => one.name), source);
-			const all = found.filter((one) => !source || one.name === source).flatMap((one) => one.event_types);
+			const all = found.filter((one) => !source || one.name === source).flatMap((one) => one.event_types).concat("alert.raised");
 			const families = [...new Set(all.map((one) => `${one.split(".").slice(0, 2).join(".")}.`))].filter((prefix) => all.filter((one) => one.startsWith(prefix)).length > 1);
 			options(types, [...new Set([...families, ...all, ...(type ? [type] : [])])].sort(), type);
 		},

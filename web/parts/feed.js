@@ -9,12 +9,14 @@ import { timeOf } from "./time.js";
 
 const QUIET = new Set(["bet_percentage", "win_pool_amount", "place_pool_amount", "pool_win", "pool_place", "hold_percentage", "seen_at", "mover", "favourite"]);
 const SHAPES = [
+	[/^alert\./, "◆", "warn"],
 	[/\.(final|ended|drop)$/, "●", "good"], [/\.(abandoned|lost|credentials|invalidated|reset)$/, "✕", "bad"],
 	[/\.(scratched|retimed|reopened|resumed)$/, "▲", "warn"], [/\.(started|closed|interim|switched|current_changed|back)$/, "■", "accent"],
 ];
 
 export function sentence(event) {
 	const { data } = event;
+	if (event.type === "alert.raised") return { who: data.title, what: data.text };
 	const record = data?.record ?? {};
 	const who = person(event.source, record.pilot) ?? record.name ?? record.venue_name ?? data?.now?.name ?? label(event.source, event.target);
 	const changes = data?.changes ?? [];

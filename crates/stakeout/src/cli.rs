@@ -1,5 +1,6 @@
 //! What can be typed.
 
+mod alerts;
 mod by_kind;
 mod deliveries;
 
@@ -11,6 +12,7 @@ use stakeout_server::Scope;
 
 use crate::config::{Listen, LogFormat};
 
+pub use alerts::{AlertsAction, AlertsListArgs, AlertsTestArgs};
 pub use by_kind::{
     CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat, RebaselineArgs, SimulateFpvArgs,
     SimulateRacingArgs, SimulateTablesArgs, SimulateWhat, TablesAction, TryFpvArgs, TryRacingArgs,
@@ -103,6 +105,9 @@ pub enum Command {
     /// List events, or follow them
     #[command(after_help = EVENTS_HELP)]
     Events(EventsArgs),
+    /// List alerts, or see what one would have sent
+    #[command(subcommand, after_help = alerts::HELP)]
+    Alerts(AlertsAction),
     /// Look after what sinks did not take
     #[command(subcommand, after_help = deliveries::HELP)]
     Deliveries(DeliveriesAction),

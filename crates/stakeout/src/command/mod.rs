@@ -1,5 +1,6 @@
 //! What each command does: one file per command.
 
+mod alerts;
 mod ask;
 mod check;
 mod deliveries;
@@ -69,6 +70,7 @@ pub(crate) async fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Targets(args) => targets::targets(&place, args).await,
         Command::Why(args) => why::why(&place, &args).await,
         Command::Events(args) => events::events(&place, &args).await,
+        Command::Alerts(action) => alerts::alerts(&place, action).await,
         Command::Deliveries(action) => deliveries::deliveries(&place, action).await,
         Command::History(args) => history::history(&place, &args).await,
         Command::Settings(args) => settings::settings(&place, args).await,

@@ -79,6 +79,13 @@ async fn directly(place: &Place, store: &dyn Store, key: &str, value: &Json) -> 
             .await
             .context("the setting cannot be stored");
     }
+    if let Some(name) = key.strip_prefix("alert.") {
+        super::alerts::check(place, name, value)?;
+        return store
+            .set_setting(key, Some(value.clone()), now())
+            .await
+            .context("the setting cannot be stored");
+    }
     let stored = store.settings().await?;
     let Wired { sources, .. } = place.loaded.sources(&Secrets::Environment)?;
     for (source, setting) in meant(&sources, key)? {
@@ -113,7 +120,9 @@ type Meant<'a> = (&'a Arc<dyn Source>, &'a str);
 /// given so.
 fn meant<'a>(sources: &'a [Arc<dyn Source>], key: &'a str) -> Result<Vec<Meant<'a>>, UsageError> {
     let unknown = || {
-        UsageError(format!("there is no setting {key:?}: expected source.NAME.SETTING or sink.NAME.enabled"))
+        UsageError(format!(
+            "there is no setting {key:?}: expected source.NAME.SETTING, sink.NAME.enabled or alert.NAME"
+        ))
     };
     let Some(rest) = key.strip_prefix("source.") else {
         let is_open =

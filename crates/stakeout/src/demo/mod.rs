@@ -18,6 +18,7 @@ use stakeout_engine::http::HttpFetch;
 use stakeout_engine::{Clock, Engine, EngineConfig};
 use stakeout_server::{Server, ServerConfig, ServerError};
 use stakeout_sim::{fpv, nztab, resy};
+use stakeout_sources::alert::RuleBook;
 use stakeout_sources::fpv::{FpvConfig, FpvSource};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
@@ -70,6 +71,8 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, sources, fetch);
     config.clock = clock.clone();
     config.node = "demo".to_owned();
+    // Nobody asked for anything yet; whoever looks at it may.
+    config.alerts = Arc::new(RuleBook::default());
     let dashboard = dashboard(args.listen, Arc::clone(&store) as Arc<dyn Store>).await?;
     let engine = Engine::start(config).await.context("the engine cannot start")?;
 

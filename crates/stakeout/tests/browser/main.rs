@@ -3,6 +3,7 @@
 //! Nothing here waits by sleeping: the page itself answers when what is waited for has come about. Where Chromium or its
 //! driver is missing the tests say so and pass, unless `CI=true`.
 
+mod alerts;
 mod demo;
 mod driver;
 #[path = "../support/faketime.rs"]

@@ -4,7 +4,7 @@ use serde_json::Value as Json;
 
 use crate::Stage;
 
-const PAGES: [&str; 7] = ["/", "/racing", "/fpv", "/tables", "/events", "/health", "/settings"];
+const PAGES: [&str; 8] = ["/", "/racing", "/fpv", "/tables", "/events", "/alerts", "/health", "/settings"];
 
 /// What is wrong with the page, in words; nothing when all is well.
 const FAULTS: &str = r#"(() => {
@@ -88,7 +88,7 @@ const TABS: usize = 14;
 /// What a browser has loaded of the dashboard's own files, as served: the modules of all pages come with the first one.
 const LOADED: &str = "[...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')]
     .filter(({ name }) => !/\\/(v1|metrics)/.test(new URL(name).pathname)).reduce((sum, entry) => sum + entry.encodedBodySize, 0)";
-const LOADED_MAX: f64 = 150_000.0;
+const LOADED_MAX: f64 = 200_000.0;
 
 async fn no_faults(stage: &Stage, page: &str) {
     for (what, look) in [("a fault", FAULTS), ("too faint", FAINT)] {
