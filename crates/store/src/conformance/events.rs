@@ -221,8 +221,8 @@ pub async fn siblings_that_went_lately_are_found(backend: &dyn Backend) {
         })
     };
     world.done(shown(&claim, 1, &[("x", 1), ("y", 1)])).await;
-    let claim = world.claim_one(2).await;
-    world.done(shown(&claim, 5, &[("x", 1)])).await;
+    let claim = world.claim_one(11).await;
+    world.done(shown(&claim, 15, &[("x", 1)])).await;
     let families = [(print("venue"), print("today"))];
     let found = async |gone_since: Option<i64>| {
         let since = gone_since.map(at);
@@ -232,8 +232,8 @@ pub async fn siblings_that_went_lately_are_found(backend: &dyn Backend) {
         holders
     };
     assert_eq!(found(None).await, [1]);
-    assert_eq!(found(Some(5)).await, [0, 1], "y went at that moment");
-    assert_eq!(found(Some(6)).await, [1]);
+    assert_eq!(found(Some(15)).await, [0, 1], "y went at that moment");
+    assert_eq!(found(Some(16)).await, [1]);
 }
 
 /// Many commit at once while one reads along: what it has passed, it has seen.
