@@ -94,6 +94,7 @@ fn every_event_reaches_the_stream_once_whoever_dies() {
         let holder = eye.texts("SELECT owner FROM leases WHERE name = 'sink events'").pop().expect("held");
         names.iter().position(|name| **name == holder).expect("one of ours")
     };
+    until("it is polled", || eye.polls() > 0);
     let mut began = now_ms();
     until("something is told and delivered", || told() > 3 && waiting() == 0);
 
