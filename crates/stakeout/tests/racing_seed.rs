@@ -9,10 +9,10 @@ use stakeout::simulate::nztab::InProcess;
 use stakeout::simulate::racing::RacingDay;
 use stakeout_core::{Source, Span, Time};
 use stakeout_engine::{Engine, EngineConfig, EngineError, virtual_runtime};
-use stakeout_sim::nztab::{Day, DayConfig, Fault, Faults, Upstream, nz_date, nz_time};
+use stakeout_sim::nztab::{Category, Day, DayConfig, Fault, Faults, Upstream, nz_date, nz_time};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
-use stakeout_store::{EventFilter, PollOutcome, Store, TargetFilter};
+use stakeout_store::{EventFilter, PollOutcome, Retention, Store, TargetFilter};
 
 fn read(path: &Path) -> Connection {
     Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("open for reading")
@@ -38,6 +38,26 @@ fn day(seed: u64, races: u32) -> (Arc<Upstream>, jiff::civil::Date) {
     (Arc::new(upstream), date)
 }
 
+/// Nothing refers to something that is not there.
+const ORPHANS: [(&str, &str); 4] = [
+    (
+        "SELECT count(*) FROM odds_history o LEFT JOIN entrants e ON e.entrant_id = o.entrant WHERE e.entrant_id IS NULL",
+        "odds without an entrant",
+    ),
+    (
+        "SELECT count(*) FROM money_flow_history m LEFT JOIN entrants e ON e.entrant_id = m.entrant WHERE e.entrant_id IS NULL",
+        "money without an entrant",
+    ),
+    (
+        "SELECT count(*) FROM entrants e LEFT JOIN races r ON r.race_id = e.race WHERE r.race_id IS NULL",
+        "entrants without a race",
+    ),
+    (
+        "SELECT count(*) FROM races r LEFT JOIN meetings m ON m.meeting_id = r.meeting WHERE m.meeting_id IS NULL",
+        "races without a meeting",
+    ),
+];
+
 #[test]
 fn seed_7_4_database_operations_for_entrants_odds_and_money() {
     let dir = tempfile::tempdir().expect("dir");
@@ -61,16 +81,12 @@ fn seed_7_4_database_operations_for_entrants_odds_and_money() {
     );
     for (sql, what) in [
         ("SELECT count(*) FROM odds_history WHERE win_odds IS NULL AND place_odds IS NULL", "empty odds rows"),
-        ("SELECT count(*) FROM odds_history o LEFT JOIN entrants e ON e.entrant_id = o.entrant WHERE e.entrant_id IS NULL", "odds without an entrant"),
-        ("SELECT count(*) FROM money_flow_history m LEFT JOIN entrants e ON e.entrant_id = m.entrant WHERE e.entrant_id IS NULL", "money without an entrant"),
-        ("SELECT count(*) FROM entrants e LEFT JOIN races r ON r.race_id = e.race WHERE r.race_id IS NULL", "entrants without a race"),
-        ("SELECT count(*) FROM races r LEFT JOIN meetings m ON m.meeting_id = r.meeting WHERE m.meeting_id IS NULL", "races without a meeting"),
         // Change-only: no row says what the row before it said.
         ("SELECT count(*) FROM (SELECT hold_percentage h, bet_percentage b, win_pool_amount w, place_pool_amount p,
               lag(hold_percentage) OVER o lh, lag(bet_percentage) OVER o lb, lag(win_pool_amount) OVER o lw, lag(place_pool_amount) OVER o lp
           FROM money_flow_history WINDOW o AS (PARTITION BY entrant ORDER BY timestamp))
           WHERE h IS lh AND b IS lb AND w IS lw AND p IS lp AND lh IS NOT NULL", "repeated money rows"),
-    ] {
+    ].into_iter().chain(ORPHANS) {
         assert_eq!(count(&conn, sql), 0, "{what}");
     }
     assert!(count(&conn, "SELECT count(*) FROM odds_history") > 100);
@@ -82,20 +98,28 @@ fn seed_7_4_database_operations_for_entrants_odds_and_money() {
 
 #[test]
 fn seed_7_7_api_down_and_invalid_data_lose_nothing() {
-    let (upstream, date) = day(21, 8);
+    let (upstream, date) = day(21, 32);
     let start = nz_time(date, 11, 0);
     let (runtime, clock) = virtual_runtime(start).expect("runtime");
     let store = Arc::new(SqliteStore::in_memory().expect("store"));
     let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
     let mut config = EngineConfig::new(store.clone(), vec![source(None)], fetch);
     config.clock = clock.clone();
-    runtime.block_on(async {
+    let well = runtime.block_on(async {
         let engine = Engine::start(config).await.expect("start");
         clock.sleep_until(start + Span::hours(2)).await;
         let before = store.stats().await.expect("stats");
         assert!(before.records > 50, "{before:?}");
-        for fault in [Fault::Unavailable, Fault::Reset, Fault::Truncated, Fault::Empty, Fault::MissingFields]
-        {
+        for fault in [
+            Fault::Unavailable,
+            Fault::ServerError,
+            Fault::TooMany,
+            Fault::Timeout,
+            Fault::Reset,
+            Fault::Truncated,
+            Fault::Empty,
+            Fault::MissingFields,
+        ] {
             upstream.set_faults(Faults::none(1).with(fault, 1.0));
             clock.sleep_until(clock.now() + Span::mins(20)).await;
             let during = store.stats().await.expect("stats");
@@ -113,15 +137,25 @@ fn seed_7_7_api_down_and_invalid_data_lose_nothing() {
         );
         // The upstream is well again, and so are we.
         upstream.set_faults(Faults::none(1));
+        let well = clock.now();
         clock.sleep_until(start + Span::hours(14)).await;
         engine.shutdown().await.expect("stop");
+        well
     });
+    let end = start + Span::hours(14) - Span::mins(10);
+    let mut after = 0;
     let events = runtime.block_on(store.events(0, &EventFilter::default(), 1_000_000)).expect("events");
     for race in upstream.days().iter().flat_map(|day| day.truth()) {
         let finals =
             events.iter().filter(|e| e.subject_key == race.id && e.event_type == "racing.race.final").count();
         assert!(finals <= 1, "{}: {finals} finals", race.id);
+        let watched = ["NZ", "AUS"].contains(&race.country) && race.category != Category::Greyhound;
+        if watched && race.final_at.is_some_and(|at| (well..end).contains(&at)) {
+            assert_eq!(finals, 1, "{} ended when the upstream was well again", race.id);
+            after += 1;
+        }
     }
+    assert!(after >= 3, "only {after} races ended after the outage");
 }
 
 #[test]
@@ -186,6 +220,51 @@ fn seed_7_8_polling_a_race_again_and_again_adds_nothing() {
             (after.records, after.history, after.events)
         );
     });
+}
+
+#[test]
+fn seed_7_8_two_engines_on_one_store_tell_everything_once_and_pruning_orphans_nothing() {
+    let (upstream, date) = day(32, 16);
+    let start = nz_time(date, 9, 0);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("shared.db");
+    let store = Arc::new(SqliteStore::open(&path, OpenOptions::default()).expect("open"));
+    let end = start + Span::hours(16);
+    runtime.block_on(async {
+        let mut engines = Vec::new();
+        for node in ["one", "two"] {
+            let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+            let mut config = EngineConfig::new(store.clone(), vec![source(None)], fetch.clone());
+            config.clock = clock.clone();
+            config.node = node.to_owned();
+            engines.push((Engine::start(config).await.expect("start"), fetch));
+        }
+        clock.sleep_until(end).await;
+        for (engine, fetch) in engines {
+            engine.shutdown().await.expect("stop");
+            assert!(!fetch.answered().is_empty(), "both had something to do");
+        }
+    });
+    let events = runtime.block_on(store.events(0, &EventFilter::default(), 1_000_000)).expect("events");
+    let mut finals = 0;
+    for race in upstream.days().iter().flat_map(|day| day.truth()) {
+        let told =
+            events.iter().filter(|e| e.subject_key == race.id && e.event_type == "racing.race.final").count();
+        assert!(told <= 1, "{}: {told} finals", race.id);
+        finals += told;
+    }
+    assert!(finals >= 5, "only {finals} results");
+    let rows = |sql: &str| count(&read(&path), sql);
+    let before = rows("SELECT count(*) FROM odds_history");
+    let short = Span::hours(1);
+    let retention = Retention { events: short, history: short, polls: short, gone_records: short };
+    // A day later: most of the history is older than that.
+    while runtime.block_on(store.prune(&retention, end + Span::hours(24), 1_000)).expect("prune").more {}
+    assert!(rows("SELECT count(*) FROM odds_history") < before / 2, "of {before} rows of history");
+    for (sql, what) in ORPHANS {
+        assert_eq!(rows(sql), 0, "{what}");
+    }
 }
 
 #[test]
