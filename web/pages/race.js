@@ -34,11 +34,11 @@ export function mount(root, page) {
 		every: 10_000,
 		load: async (signal) => {
 			const base = ["/v1/racing", source, "races", id];
-			const [race, results, target, timeline] = await Promise.all([
-				get(path(...base), signal), get(path(...base, "results"), signal), get(path("/v1/targets", source, `race/${id}`), signal).catch(() => null),
+			const [race, results, timeline] = await Promise.all([
+				get(path(...base), signal), get(path(...base, "results"), signal),
 				get(path(...base, "timeline", { pool: view.value === "place" ? "place" : "win" }), signal).catch(() => null),
 			]);
-			return { ...race, results: results.results, dividends: results.dividends, target, timeline, at: time(race.race.body.start_time) };
+			return { ...race, results: results.results, dividends: results.dividends, timeline, at: time(race.race.body.start_time) };
 		},
 		show: (found) => {
 			data = found;

@@ -102,16 +102,22 @@ impl Control {
         self.changed(moved).await
     }
 
-    /// Polls everything that is due now, waiting at most `limit`.
+    /// Polls everything that is due now, waiting at most `limit`. One pass at a time, so that a poll is counted in one
+    /// of them: whoever comes meanwhile waits for it.
     pub async fn pass(&self, limit: Span) -> Result<PassReport, EngineError> {
         let began = Instant::now();
-        self.shared.stats.take_pass();
-        let (answer, reached) = oneshot::channel();
-        self.dispatcher.send(Message::Barrier(answer)).await.map_err(|_| EngineError::Stopped)?;
-        self.shared.look.notify_one();
-        // Whoever ran out of time gets the numbers so far; the polls go on.
-        let held = tokio::time::timeout(limit.to_std(), reached).await.ok().and_then(Result::ok).flatten();
-        let mut report = self.shared.stats.take_pass();
+        let ends = tokio::time::Instant::now() + limit.to_std();
+        let mut report = PassReport::default();
+        let mut held = None;
+        if let Ok(_alone) = tokio::time::timeout_at(ends, self.shared.passes.lock()).await {
+            self.shared.stats.take_pass();
+            let (answer, reached) = oneshot::channel();
+            self.dispatcher.send(Message::Barrier(answer)).await.map_err(|_| EngineError::Stopped)?;
+            self.shared.look.notify_one();
+            // Whoever ran out of time gets the numbers so far; the polls go on.
+            held = tokio::time::timeout_at(ends, reached).await.ok().and_then(Result::ok).flatten();
+            report = self.shared.stats.take_pass();
+        }
         report.took_ms = began.elapsed().as_millis() as u64;
         // What is held wakes with its lease in the store, and with its due time here.
         let stored = self.shared.store.next_wake(&self.shared.source_names()).await?;

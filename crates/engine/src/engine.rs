@@ -202,6 +202,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         next_look_us: AtomicI64::new(i64::MIN),
         freed,
         settings: Mutex::new(()),
+        passes: Mutex::new(()),
         newest: watch::channel(newest).0,
         settled: watch::channel(BTreeMap::new()).0,
         looks: Default::default(),

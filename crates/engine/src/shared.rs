@@ -54,6 +54,8 @@ pub(crate) struct Shared {
     pub(crate) freed: Arc<Notify>,
     /// One setting is changed at a time.
     pub(crate) settings: Mutex<()>,
+    /// One pass counts at a time.
+    pub(crate) passes: Mutex<()>,
     /// The newest event's sequence number; sinks and streams watch it.
     pub(crate) newest: watch::Sender<u64>,
     /// How far each sink has come.

@@ -99,6 +99,46 @@ async fn poll_now_while_in_flight_leads_to_one_poll_afterwards() {
 }
 
 #[tokio::test]
+async fn of_two_passes_at_once_each_counts_its_own_polls() {
+    // Two upstreams whose answers wait until they are let go.
+    let gate = || {
+        let (open, wait) = std::sync::mpsc::channel::<()>();
+        let wait = std::sync::Mutex::new(wait);
+        let answer = move |_: &stakeout_sim::Seen| {
+            let _ = wait.lock().expect("one at a time").recv();
+            Act::json(&items(&[("a", 1)]))
+        };
+        (open, answer)
+    };
+    let ((open_first, first), (open_second, second)) = (gate(), gate());
+    let other = Loopback::start(second);
+    let url = other.url("/x");
+    let scene = Scene::start_with(
+        first,
+        |first| {
+            let patient = json!({"every": "1h", "limits": {"timeout": "60s"}});
+            let source = |name: &str, url: &str| json_source(name, watching(url, patient.clone()));
+            vec![source("s", first), source("t", &url)]
+        },
+        |_| {},
+    )
+    .await;
+    scene.server.requests_reached(1).await;
+    other.requests_reached(1).await;
+    let later = async {
+        open_first.send(()).expect("it waits");
+        scene.polled(1).await;
+        // Whoever comes now must not take what the first has counted.
+        let let_go = async { open_second.send(()).expect("it waits") };
+        tokio::join!(scene.control.pass(Span::secs(60)), let_go).0
+    };
+    let (first, second) = within(async { tokio::join!(scene.control.pass(Span::secs(60)), later) }).await;
+    let (first, second) = (first.expect("a pass"), second.expect("a pass"));
+    assert_eq!((first.polled, second.polled), (2, 0));
+    scene.stop().await;
+}
+
+#[tokio::test]
 async fn an_upstream_with_concurrency_one_never_sees_two_requests_at_once() {
     let ids: Vec<String> = (0..12).map(|n| n.to_string()).collect();
     let config = json!({"ids": ids, "limits": {"concurrency": 1}});

@@ -24,7 +24,7 @@ pub(crate) use session::{SessionView, SignIn, forget, open, view};
 pub use token::{NewToken, Scope, UnknownScope};
 
 use limiter::Limiter;
-use session::Sessions;
+use session::{SessionId, Sessions};
 
 /// The name of the session's cookie.
 pub(crate) const COOKIE: &str = "stakeout_session";
@@ -45,6 +45,8 @@ pub(crate) struct Caller {
     pub(crate) scope: Scope,
     /// The token that vouches for them; `None` where none is needed.
     pub(crate) token: Option<String>,
+    /// The session they come with, if they do.
+    pub(crate) session: Option<SessionId>,
 }
 
 /// Who may ask what.
@@ -106,52 +108,88 @@ impl Access {
                 scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
             });
             return match token {
-                Some(token) => self.admit(token, peer).await,
+                Some(token) => self.bearer(token, peer).await,
                 None => Err(Problem::new(Sort::NoToken, "expected Authorization: Bearer TOKEN")),
             };
         }
-        if let Some(id) = cookie(headers)
-            && let Some(token) = self.sessions.token_of(&id, Instant::now())
-        {
+        if let Some(id) = cookie(headers) {
+            let session = SessionId::of(&id);
             // Asked of the store each time: a revoked token ends its sessions at once.
-            if let Some(caller) = self.still(&token).await? {
+            if let Some(caller) = self.in_session(session).await? {
                 return Ok(caller);
             }
-            self.sessions.forget(&id);
+            self.sessions.forget(&session);
         }
         if self.needs_token {
             let detail = "this address answers only with a token: send Authorization: Bearer TOKEN, made by `stakeout token create`";
             return Err(Problem::new(Sort::NoToken, detail));
         }
-        Ok(Caller { scope: Scope::Admin, token: None })
+        Ok(Caller { scope: Scope::Admin, token: None, session: None })
     }
 
-    /// The caller that a token stands for. Failures are counted and soon answered with patience.
-    pub(crate) async fn admit(&self, token: &str, peer: IpAddr) -> Result<Caller, Problem> {
-        if let Err(wait_s) = self.limiter.may_try(peer, Instant::now()) {
-            let detail = format!("too many wrong tokens from this address: try again in {wait_s} s");
-            return Err(Problem::new(Sort::TooManyTries, detail).retry_after(wait_s));
+    /// The caller that a token stands for. Whoever has a right one is let in, whatever others behind the same address
+    /// do; the wrong ones are counted and soon answered with patience.
+    async fn bearer(&self, token: &str, peer: IpAddr) -> Result<Caller, Problem> {
+        match self.known(token).await? {
+            Some(caller) => Ok(caller),
+            None => Err(self.wait(peer, Instant::now()).err().unwrap_or_else(wrong_token)),
         }
-        let found = match token::parse(token) {
-            Some((id, secret)) => {
-                let row = self.store.token(id).await?;
-                row.filter(|row| row.revoked.is_none() && token::matches(secret, &row.hash))
-            }
-            None => None,
-        };
-        let caller =
-            found.and_then(|row| Some(Caller { scope: row.scope.parse().ok()?, token: Some(row.id) }));
-        caller.ok_or_else(|| {
-            self.limiter.failed(peer, Instant::now());
-            Problem::new(Sort::NoToken, "this token is unknown or revoked")
+    }
+
+    /// The same for somebody who signs in: tries are limited, those that are under way included.
+    pub(crate) async fn sign_in(&self, token: &str, peer: IpAddr) -> Result<Caller, Problem> {
+        let began = Instant::now();
+        self.wait(peer, began)?;
+        let caller = self.known(token).await?.ok_or_else(wrong_token)?;
+        self.limiter.forgive(peer, began);
+        Ok(caller)
+    }
+
+    /// Counts a try, or refuses it.
+    fn wait(&self, peer: IpAddr, now: Instant) -> Result<(), Problem> {
+        self.limiter.try_once(peer, now).map_err(|wait_s| {
+            let detail = format!("too many wrong tokens from this address: try again in {wait_s} s");
+            Problem::new(Sort::TooManyTries, detail).retry_after(wait_s)
+        })
+    }
+
+    /// The caller that a token stands for, if it is one of ours.
+    async fn known(&self, token: &str) -> Result<Option<Caller>, Problem> {
+        let Some((id, secret)) = token::parse(token) else { return Ok(None) };
+        let row = self.store.token(id).await?;
+        let row = row.filter(|row| row.revoked.is_none() && token::matches(secret, &row.hash));
+        Ok(row.and_then(|row| {
+            Some(Caller { scope: row.scope.parse().ok()?, token: Some(row.id), session: None })
+        }))
+    }
+
+    /// The caller of a session, while it lasts and its token is not revoked.
+    async fn in_session(&self, session: SessionId) -> Result<Option<Caller>, Problem> {
+        let Some(token) = self.sessions.token_of(&session, Instant::now()) else { return Ok(None) };
+        let caller = self.behind(&token).await?;
+        Ok(caller.map(|caller| Caller { session: Some(session), ..caller }))
+    }
+
+    /// Whether somebody may still do what they were let in for: a revoked token and a session that is over end it.
+    pub(crate) async fn is_welcome(&self, caller: &Caller) -> Result<bool, Problem> {
+        Ok(match (&caller.session, &caller.token) {
+            (Some(session), _) => self.in_session(*session).await?.is_some(),
+            (None, Some(token)) => self.behind(token).await?.is_some(),
+            (None, None) => true,
         })
     }
 
     /// The caller behind a token's id, while it is not revoked.
-    pub(crate) async fn still(&self, token: &str) -> Result<Option<Caller>, Problem> {
+    async fn behind(&self, token: &str) -> Result<Option<Caller>, Problem> {
         let row = self.store.token(token).await?.filter(|row| row.revoked.is_none());
-        Ok(row.and_then(|row| Some(Caller { scope: row.scope.parse().ok()?, token: Some(row.id) })))
+        Ok(row.and_then(|row| {
+            Some(Caller { scope: row.scope.parse().ok()?, token: Some(row.id), session: None })
+        }))
     }
+}
+
+fn wrong_token() -> Problem {
+    Problem::new(Sort::NoToken, "this token is unknown or revoked")
 }
 
 /// The session's id in the request's cookies.

@@ -72,10 +72,15 @@ pub(crate) async fn of_target(
     let row = crate::targets::find(&app, &name, &key).await?;
     let window = query.window(app.now())?;
     let mut runs = app.store.runs(row.id, window.0, window.1).await?;
-    runs.extend(row.state.run);
+    runs.extend(row.state.run.filter(|run| touches(run, window)));
     let due = row.schedule.due.filter(|_| row.enabled);
     let targets = BTreeMap::from([(key, Watched { runs, live: true, due })]);
     Ok(Reply(account(&name, targets, window, source.limits().refresh, false)))
+}
+
+/// Whether a run has anything to do with a window: what came later proves nothing about it.
+fn touches(run: &Run, (from, to): (Time, Time)) -> bool {
+    run.to >= from && run.from <= to
 }
 
 /// Finished runs of a target that are looked at for one answer, the newest.
@@ -88,9 +93,9 @@ pub(crate) async fn runs(
     Asked(query): Asked<WindowQuery>,
 ) -> Result<Reply<Vec<Stretch>>, Problem> {
     let row = crate::targets::find(&app, &name, &key).await?;
-    let (from, to) = query.window(app.now())?;
-    let mut runs = app.store.runs(row.id, from, to).await?;
-    runs.extend(row.state.run.filter(|run| run.to >= from && run.from <= to));
+    let window = query.window(app.now())?;
+    let mut runs = app.store.runs(row.id, window.0, window.1).await?;
+    runs.extend(row.state.run.filter(|run| touches(run, window)));
     let surplus = runs.len().saturating_sub(TARGET_RUNS_MAX);
     Ok(Reply(runs.iter().skip(surplus).map(Stretch::from).collect()))
 }
@@ -112,8 +117,7 @@ async fn watched(
         after = page.last().map(|row| row.id);
         let last = page.len() < PAGE as usize;
         for row in page {
-            let touches = |run: &Run| run.to >= from && run.from <= to;
-            let runs = row.state.run.into_iter().filter(touches).collect();
+            let runs = row.state.run.into_iter().filter(|run| touches(run, (from, to))).collect();
             let due = row.schedule.due.filter(|_| row.enabled);
             targets.insert(row.spec.key, Watched { runs, live: true, due });
         }

@@ -26,6 +26,8 @@ pub(crate) struct Parts {
     pub(crate) description: Arc<Json>,
     /// What is stored, counted now and then.
     pub(crate) counts: Counts,
+    /// How long the body of a request may take.
+    pub(crate) body_wait: Duration,
     /// Lists of venues are read, changed and set by one at a time.
     pub(crate) wishes: Mutex<()>,
 }

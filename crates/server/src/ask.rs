@@ -39,7 +39,7 @@ pub(crate) struct Told<T>(pub(crate) T);
 impl<T: DeserializeOwned> FromRequest<App> for Told<T> {
     type Rejection = Problem;
 
-    async fn from_request(request: Request, _: &App) -> Result<Told<T>, Problem> {
+    async fn from_request(request: Request, app: &App) -> Result<Told<T>, Problem> {
         let content_type = request.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let mime = content_type.map(|text| text.split(';').next().unwrap_or_default().trim());
         // Also what keeps other sites' forms out: they cannot send JSON without asking first.
@@ -48,7 +48,13 @@ impl<T: DeserializeOwned> FromRequest<App> for Told<T> {
             let detail = format!("expected Content-Type: application/json, found {found}");
             return Err(Problem::new(Sort::WrongContentType, detail));
         }
-        let body = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(|_| {
+        let body = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX);
+        let body = tokio::time::timeout(app.body_wait, body).await.map_err(|_| {
+            let detail =
+                format!("expected the whole body within {} ms: send it at once", app.body_wait.as_millis());
+            Problem::new(Sort::TooSlow, detail)
+        })?;
+        let body = body.map_err(|_| {
             Problem::new(
                 Sort::TooLarge,
                 format!("the body is longer than {BODY_BYTES_MAX} bytes, or broke off"),

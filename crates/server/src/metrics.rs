@@ -45,7 +45,7 @@ fn polls(page: &mut Page, vitals: &Vitals) {
         }
     }
     type Read = fn(&SourceVitals) -> u64;
-    let counters: [(&str, &str, Read); 9] = [
+    let counters: [(&str, &str, Read); 8] = [
         ("stakeout_polls_dropped_total", "Polls that left no trace.", |s| s.totals.dropped),
         ("stakeout_polls_late_total", "Polls sent later than tolerated.", |s| s.totals.late),
         ("stakeout_polls_missed_total", "Due polls that were missed.", |s| s.totals.missed),
@@ -54,12 +54,23 @@ fn polls(page: &mut Page, vitals: &Vitals) {
         ("stakeout_changes_total", "Records added, changed or removed.", |s| s.totals.changes),
         ("stakeout_events_total", "Events told.", |s| s.totals.events),
         ("stakeout_history_rows_total", "History rows written.", |s| s.totals.history_rows),
-        ("stakeout_backoffs_total", "Times the upstream complained (429, 503).", |s| s.lane.complaints),
     ];
     for (name, help, read) in counters {
         page.head(name, "counter", help);
         for source in &vitals.sources {
             page.line(name, &[("source", &source.name)], read(source) as f64);
+        }
+    }
+    let name = "stakeout_backoffs_total";
+    page.head(
+        name,
+        "counter",
+        "Times a whole source was slowed down (429, 503), or one target after a failed poll.",
+    );
+    for source in &vitals.sources {
+        let failed = source.totals.polls.get("failed").copied().unwrap_or_default();
+        for (of, times) in [("source", source.lane.complaints), ("target", failed)] {
+            page.line(name, &[("source", &source.name), ("of", of)], times as f64);
         }
     }
     let name = "stakeout_poll_lateness_seconds";
@@ -177,7 +188,7 @@ impl Page {
     fn histogram(&mut self, name: &str, labels: &[(&str, &str)], counts: &LatenessHistogram, sum: f64) {
         let mut so_far = 0;
         for (bound, count) in counts.buckets() {
-            so_far += u64::from(count);
+            so_far += count;
             let le = bound.map_or_else(|| "+Inf".to_owned(), |bound| bound.as_secs_f64().to_string());
             let labels: Vec<(&str, &str)> = labels.iter().copied().chain([("le", le.as_str())]).collect();
             self.line(&format!("{name}_bucket"), &labels, so_far as f64);

@@ -17,6 +17,7 @@ pub(crate) enum Sort {
     WrongMethod,
     WrongHost,
     TooLarge,
+    TooSlow,
     WrongContentType,
     Refused,
     TooManyTries,
@@ -36,6 +37,7 @@ impl Sort {
                 (StatusCode::MISDIRECTED_REQUEST, "wrong-host", "This server goes by another name")
             }
             Sort::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "too-large", "The request is too large"),
+            Sort::TooSlow => (StatusCode::REQUEST_TIMEOUT, "too-slow", "The request takes too long"),
             Sort::WrongContentType => {
                 (StatusCode::UNSUPPORTED_MEDIA_TYPE, "wrong-content-type", "Expected JSON")
             }
@@ -151,5 +153,37 @@ impl From<EngineError> for Problem {
             EngineError::DuplicateSource(_) => Problem::new(Sort::Internal, error.to_string()),
             EngineError::Stopped => Problem::new(Sort::Unavailable, error.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALL: [Sort; 13] = [
+        Sort::BadInput,
+        Sort::NoToken,
+        Sort::NotAllowed,
+        Sort::NotFound,
+        Sort::WrongMethod,
+        Sort::WrongHost,
+        Sort::TooLarge,
+        Sort::TooSlow,
+        Sort::WrongContentType,
+        Sort::Refused,
+        Sort::TooManyTries,
+        Sort::Unavailable,
+        Sort::Internal,
+    ];
+
+    #[test]
+    fn the_guide_lists_every_type_with_its_status() {
+        let guide = include_str!("../../../docs/api.md");
+        for sort in ALL {
+            let (status, name, _) = sort.facts();
+            let line = format!("| `urn:stakeout:problem:{name}` | {} |", status.as_u16());
+            assert!(guide.contains(&line), "docs/api.md: {line}");
+        }
+        assert_eq!(guide.matches("| `urn:stakeout:problem:").count(), ALL.len(), "and no other");
     }
 }

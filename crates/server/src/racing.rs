@@ -2,7 +2,7 @@
 
 mod timeline;
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -14,9 +14,10 @@ use crate::app::App;
 use crate::ask::{Asked, Path, When, page_size};
 use crate::problem::Problem;
 use crate::records::Record;
-use crate::reply::Reply;
+use crate::reply::{Listed, Reply, percent};
 use crate::schema::Instant;
 use crate::sources::of_family;
+use crate::targets::Target;
 
 pub(crate) use timeline::{TimelineQuery, TimelineView, timeline};
 
@@ -37,6 +38,8 @@ pub(crate) struct Race {
     entrants: Vec<Record>,
     /// Its pools.
     pools: Vec<Record>,
+    /// How it is polled; null when it no longer is.
+    target: Option<Target>,
 }
 
 /// How a race ended.
@@ -74,6 +77,8 @@ pub(crate) struct RaceQuery {
     to: Option<When>,
     /// Only of this meeting, by its id.
     meeting: Option<String>,
+    /// Those after this race in the order of the list, by its id: the `Link` of an earlier answer has it.
+    after: Option<String>,
     /// At most so many.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
@@ -162,14 +167,21 @@ pub(crate) async fn meetings(
 /// Lists races by their start.
 pub(crate) async fn races(
     State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
     Path(source): Path<String>,
     Asked(query): Asked<RaceQuery>,
-) -> Result<Reply<Vec<Record>>, Problem> {
+) -> Result<Listed<Record>, Problem> {
     of_family(&app, &source, FAMILY)?;
     let limit = page_size(query.limit)? as usize;
     let parent = query.meeting.as_deref().map(|meeting| Fingerprint::of(&kind("meetings"), &[meeting]));
     let mut found = all(&app, &source, "races", parent).await?;
     let now = app.now();
+    let place = |race: &StoredRecord| (start_of(race), race.key.clone());
+    let after = match &query.after {
+        Some(id) => Some(place(&find(&app, &source, id).await?)),
+        None => None,
+    };
+    found.retain(|race| after.as_ref().is_none_or(|after| place(race) > *after));
     found.retain(|race| {
         let start = start_of(race);
         let after =
@@ -177,9 +189,11 @@ pub(crate) async fn races(
         let before = query.to.is_none_or(|When(to)| start.is_some_and(|start| start < to));
         after(query.from) && before && (!query.upcoming || is_upcoming(race, now))
     });
-    found.sort_by_key(start_of);
+    found.sort_by_key(place);
+    let more = found.len() > limit;
     found.truncate(limit);
-    Ok(Reply(views(found)))
+    let cursor = found.last().filter(|_| more).map(|race| percent(&race.key));
+    Ok(Listed::new(views(found), &uri, "after", cursor))
 }
 
 fn is_upcoming(race: &StoredRecord, now: Time) -> bool {
@@ -222,7 +236,9 @@ async fn whole(app: &App, source: &str, race: StoredRecord) -> Result<Reply<Race
     };
     let entrants = below(app, source, race.fingerprint, "entrants", ["runner_number", "name"]).await?;
     let pools = below(app, source, race.fingerprint, "race_pools", ["product_type", "status"]).await?;
+    let target = app.store.target(source, &format!("race/{}", race.key)).await?;
     Ok(Reply(Race {
+        target: target.map(|row| Target::new(row, app.now())),
         race: race.into(),
         meeting: meeting.map(Record::from),
         entrants: views(entrants),

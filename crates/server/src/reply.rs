@@ -48,6 +48,33 @@ impl<T> Page<T> {
     }
 }
 
+/// A list as it is, with the way to the next part in the `Link` header.
+pub(crate) struct Listed<T> {
+    items: Vec<T>,
+    next: Option<String>,
+}
+
+impl<T> Listed<T> {
+    /// A part of a list; the next one is the same question with `parameter` set to `cursor`.
+    pub(crate) fn new(items: Vec<T>, uri: &Uri, parameter: &str, cursor: Option<String>) -> Listed<T> {
+        Listed { items, next: cursor.map(|cursor| with_parameter(uri, parameter, &cursor)) }
+    }
+}
+
+impl<T: Serialize> IntoResponse for Listed<T> {
+    fn into_response(self) -> Response {
+        linked(Reply(self.items).into_response(), self.next.as_deref())
+    }
+}
+
+/// A value as it is written in a query string.
+pub(crate) fn percent(text: &str) -> String {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+    text.bytes()
+        .map(|byte| if plain(byte) { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+        .collect()
+}
+
 /// The same URL with one parameter of its query set to something else.
 pub(crate) fn with_parameter(uri: &Uri, parameter: &str, value: &str) -> String {
     let query = uri.query().unwrap_or_default();
@@ -66,13 +93,16 @@ pub(crate) fn with_parameter(uri: &Uri, parameter: &str, value: &str) -> String 
 
 impl<T: Serialize> IntoResponse for Page<T> {
     fn into_response(self) -> Response {
-        let link = self.next.as_ref().map(|next| format!("<{next}>; rel=\"next\""));
-        let mut response = Reply(&self).into_response();
-        if let Some(link) = link.and_then(|link| HeaderValue::try_from(link).ok()) {
-            response.headers_mut().insert(header::LINK, link);
-        }
-        response
+        linked(Reply(&self).into_response(), self.next.as_deref())
     }
+}
+
+fn linked(mut response: Response, next: Option<&str>) -> Response {
+    let link = next.and_then(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")).ok());
+    if let Some(link) = link {
+        response.headers_mut().insert(header::LINK, link);
+    }
+    response
 }
 
 /// Answers 304 to whoever has it already.

@@ -119,7 +119,7 @@ impl Route {
     /// A body of this shape.
     pub(crate) fn body<T: JsonSchema>(mut self) -> Route {
         self.body = Some(inline::<T>());
-        self.problems.extend([Sort::BadInput, Sort::WrongContentType, Sort::TooLarge]);
+        self.problems.extend([Sort::BadInput, Sort::WrongContentType, Sort::TooLarge, Sort::TooSlow]);
         self
     }
 

@@ -40,6 +40,9 @@ pub(crate) fn all() -> Vec<Route> {
         Route::get("/v1/openapi.json", openapi::serve)
             .about("health", "This description")
             .answers::<Json>("OpenAPI 3.1"),
+        Route::get("/openapi.json", openapi::serve)
+            .about("health", "The same, where tools look for it")
+            .answers::<Json>("OpenAPI 3.1"),
         Route::get("/v1/health", health::health)
             .about("health", "How is it doing?")
             .answers::<health::Health>("In numbers"),

@@ -50,6 +50,8 @@ pub struct ServerConfig {
     pub streams_max: usize,
     /// How long a client may take nothing of what is sent to it.
     pub write_wait: Duration,
+    /// How long a client may take to send the body of a request.
+    pub body_wait: Duration,
 }
 
 impl ServerConfig {
@@ -63,6 +65,7 @@ impl ServerConfig {
             ring: 1_024,
             streams_max: 2_000,
             write_wait: Duration::from_secs(30),
+            body_wait: Duration::from_secs(10),
         }
     }
 }
@@ -132,6 +135,7 @@ impl Server {
             store: Arc::clone(&store),
             control: control.clone(),
             counts: Counts::default(),
+            body_wait: config.body_wait,
             wishes: Default::default(),
         });
         let router = router(&app, routes);

@@ -152,10 +152,7 @@ impl Pulse {
     pub(crate) fn new(vitals: Option<&SourceVitals>) -> Pulse {
         let totals = vitals.map(|vitals| vitals.totals.clone()).unwrap_or_default();
         let lane = vitals.map(|vitals| vitals.lane);
-        let bucket = |(bound, polls): (Option<Span>, u32)| LatenessBucket {
-            le_ms: bound.map(ms),
-            polls: u64::from(polls),
-        };
+        let bucket = |(bound, polls): (Option<Span>, u64)| LatenessBucket { le_ms: bound.map(ms), polls };
         Pulse {
             polls: totals.polls.values().sum(),
             failed: totals.polls.get("failed").copied().unwrap_or_default(),

@@ -288,10 +288,8 @@ impl Client {
             }
             Item::Kv(row, bytes) if self.wants.kv(&row) => self.waiting.push_back(bytes),
             Item::Heartbeat(seq, bytes) => {
-                if let Some(token) = &self.caller.token {
-                    // A revoked token ends its streams, too.
-                    self.app.access.still(token).await.ok()??;
-                }
+                // Whoever signed out, or whose token was revoked, hears no more.
+                self.app.access.is_welcome(&self.caller).await.ok().filter(|welcome| *welcome)?;
                 if seq >= self.cursor {
                     self.cursor = seq;
                     self.waiting.push_back(bytes);

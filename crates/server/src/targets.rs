@@ -48,6 +48,8 @@ pub(crate) struct Target {
     /// When what it watches starts, where that is known.
     #[schemars(with = "Option<Instant>")]
     start: Option<Time>,
+    /// How long after it was due the last poll was sent, in milliseconds; null before the first.
+    lateness_ms: Option<f64>,
     /// How the last poll ended: `unchanged`, `changed`, `failed`, …
     last_outcome: Option<String>,
     /// When it was committed.
@@ -136,6 +138,7 @@ impl Target {
             phase: row.schedule.phase,
             reason: row.schedule.reason,
             start: row.state.facts.start.or(row.spec.start),
+            lateness_ms: row.state.lateness.map(ms),
             last_outcome: row.last_outcome.map(|outcome| PollOutcome::name(outcome).to_owned()),
             last_polled: row.last_polled,
             last_changed: row.last_changed,
@@ -177,6 +180,8 @@ pub(crate) struct TargetQuery {
     key: Option<String>,
     /// Only of this role.
     role: Option<String>,
+    /// Only those in this phase: `T-5m`.
+    phase: Option<String>,
     /// Only those that are switched on, or off.
     enabled: Option<bool>,
     /// Only those whose last poll failed, or did not.
@@ -202,6 +207,7 @@ pub(crate) async fn list(
         source: query.source.clone(),
         key_contains: query.key.clone(),
         role: query.role.clone(),
+        phase: query.phase.clone(),
         enabled: query.enabled,
         failing: query.failing,
         order: match query.sort {

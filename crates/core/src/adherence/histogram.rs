@@ -8,9 +8,9 @@ use crate::Span;
 const BOUNDS_MS: [i64; 14] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 60_000];
 const BUCKETS: usize = BOUNDS_MS.len() + 1;
 
-/// Counts of lateness in fixed buckets from 1 ms to a minute; they stop counting at `u32::MAX`.
+/// Counts of lateness in fixed buckets from 1 ms to a minute; they stop counting at `u64::MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LatenessHistogram([u32; BUCKETS]);
+pub struct LatenessHistogram([u64; BUCKETS]);
 
 impl LatenessHistogram {
     /// Counts one poll.
@@ -28,11 +28,11 @@ impl LatenessHistogram {
 
     /// How many polls were counted.
     pub fn count(&self) -> u64 {
-        self.0.iter().map(|&count| u64::from(count)).sum()
+        self.0.iter().fold(0, |sum: u64, &count| sum.saturating_add(count))
     }
 
     /// The buckets: upper bound (`None` beyond the last) and count, for a metrics page.
-    pub fn buckets(&self) -> impl Iterator<Item = (Option<Span>, u32)> + '_ {
+    pub fn buckets(&self) -> impl Iterator<Item = (Option<Span>, u64)> + '_ {
         let bounds = BOUNDS_MS.iter().map(|&ms| Some(Span::ms(ms))).chain([None]);
         bounds.zip(self.0.iter().copied())
     }
@@ -47,7 +47,7 @@ impl LatenessHistogram {
         let rank = ((q.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
         let mut seen = 0;
         for (bound, in_bucket) in self.buckets() {
-            seen += u64::from(in_bucket);
+            seen = in_bucket.saturating_add(seen);
             if seen >= rank {
                 return Some(bound.unwrap_or(Span(i64::MAX)));
             }
@@ -87,12 +87,12 @@ impl LatenessHistogram {
     }
 }
 
-fn number(bytes: &[u8]) -> Option<(u32, &[u8])> {
-    let mut value = 0_u64;
-    for (index, &byte) in bytes.iter().enumerate().take(5) {
-        value |= u64::from(byte & 0x7F) << (7 * index);
+fn number(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0_u128;
+    for (index, &byte) in bytes.iter().enumerate().take(10) {
+        value |= u128::from(byte & 0x7F) << (7 * index);
         if byte & 0x80 == 0 {
-            let value = u32::try_from(value).ok().filter(|&value| value > 0)?;
+            let value = u64::try_from(value).ok().filter(|&value| value > 0)?;
             return Some((value, &bytes[index + 1..]));
         }
     }
@@ -122,11 +122,20 @@ mod tests {
 
     #[test]
     fn counts_saturate_instead_of_wrapping() {
-        let mut full = LatenessHistogram([u32::MAX; BUCKETS]);
+        let mut full = LatenessHistogram([u64::MAX; BUCKETS]);
         full.record(Span::ZERO);
         full.merge(&full.clone());
-        assert_eq!(full, LatenessHistogram([u32::MAX; BUCKETS]));
+        assert_eq!(full, LatenessHistogram([u64::MAX; BUCKETS]));
         assert_eq!(LatenessHistogram::from_bytes(&full.to_bytes()), Some(full));
+    }
+
+    #[test]
+    fn totals_of_years_are_counted() {
+        let mut total = LatenessHistogram([0; BUCKETS]);
+        total.0[0] = u64::from(u32::MAX);
+        total.record(Span::ZERO);
+        assert_eq!(total.count(), u64::from(u32::MAX) + 1);
+        assert_eq!(LatenessHistogram::from_bytes(&total.to_bytes()), Some(total));
     }
 
     #[test]
@@ -140,7 +149,7 @@ mod tests {
     proptest! {
         #[test]
         fn bytes_round_trip_and_never_panic(
-            counts in prop::array::uniform15(prop_oneof![Just(0), any::<u32>(), 0_u32..300]),
+            counts in prop::array::uniform15(prop_oneof![Just(0), any::<u64>(), 0_u64..300]),
             noise in prop::collection::vec(any::<u8>(), 0..40),
         ) {
             let histogram = LatenessHistogram(counts);

@@ -152,6 +152,7 @@ fn assemble(
         uncounted,
         looked: planned.looked,
         cost: cost(job, fetched, compared),
+        lateness: Some(planned.account.lateness),
         run: Some(planned.run.clone()),
     };
     let log = log(job, fetched, compared, &judged, planned);

@@ -30,7 +30,17 @@ const SESSIONS_MAX: usize = 1_000;
 
 /// The sessions, by the hash of their id: what is in memory is of no use to whoever reads it.
 #[derive(Default)]
-pub(super) struct Sessions(Mutex<HashMap<[u8; 32], Session>>);
+pub(super) struct Sessions(Mutex<HashMap<SessionId, Session>>);
+
+/// A session as it is known here: the hash of what its cookie says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct SessionId([u8; 32]);
+
+impl SessionId {
+    pub(super) fn of(cookie: &str) -> SessionId {
+        SessionId(hash(cookie))
+    }
+}
 
 struct Session {
     token: String,
@@ -46,17 +56,17 @@ impl Sessions {
             let first = sessions.iter().min_by_key(|(_, session)| session.ends).map(|(id, _)| *id);
             first.map(|id| sessions.remove(&id));
         }
-        sessions.insert(hash(&id), Session { token, ends: now + LIFE });
+        sessions.insert(SessionId::of(&id), Session { token, ends: now + LIFE });
         id
     }
 
-    pub(super) fn token_of(&self, id: &str, now: Instant) -> Option<String> {
+    pub(super) fn token_of(&self, id: &SessionId, now: Instant) -> Option<String> {
         let sessions = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        sessions.get(&hash(id)).filter(|session| session.ends > now).map(|session| session.token.clone())
+        sessions.get(id).filter(|session| session.ends > now).map(|session| session.token.clone())
     }
 
-    pub(super) fn forget(&self, id: &str) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash(id));
+    pub(super) fn forget(&self, id: &SessionId) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(id);
     }
 }
 
@@ -96,7 +106,7 @@ pub(crate) async fn open(
     headers: HeaderMap,
     Told(SignIn { token }): Told<SignIn>,
 ) -> Result<Response, Problem> {
-    let Caller { scope, token } = app.access.admit(&token, peer.ip()).await?;
+    let Caller { scope, token, .. } = app.access.sign_in(&token, peer.ip()).await?;
     let id = app.access.sessions.open(token.unwrap_or_default(), Instant::now());
     let view = SessionView { needs_token: app.access.needs_token(), scope: Some(scope) };
     let mut response = Reply(view).into_response();
@@ -107,7 +117,7 @@ pub(crate) async fn open(
 /// Signs out.
 pub(crate) async fn forget(State(app): State<App>, headers: HeaderMap) -> Response {
     if let Some(id) = cookie(&headers) {
-        app.access.sessions.forget(&id);
+        app.access.sessions.forget(&SessionId::of(&id));
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     set_cookie(&mut response, &headers, "", Duration::ZERO);

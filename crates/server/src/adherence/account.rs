@@ -43,9 +43,12 @@ pub(crate) struct Adherence {
     incomplete: bool,
     /// Targets that were polled in the window.
     targets: u64,
-    /// Their polls, late ones, missed ones.
+    /// Polls of the stretches that touch the window: one that begins before it or ends after it counts whole, because
+    /// of regular polls only their number is kept.
     polls: u64,
+    /// Of them: late.
     late: u64,
+    /// Due polls of these stretches that were missed.
     missed: u64,
     /// Half of the polls were sent no later than this.
     lateness_ms_p50: Option<f64>,
@@ -61,11 +64,13 @@ pub(crate) struct Adherence {
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Phase {
     phase: String,
+    /// Polls of its stretches that touch the window, each counted whole; likewise below.
     polls: u64,
     late: u64,
     missed: u64,
-    /// The longest time from the start of one complete look to the end of the next within the phase, plus what the
-    /// upstream itself takes to show a change.
+    /// The longest time from the start of one complete look to the end of the next, plus what the upstream itself takes
+    /// to show a change. A gap between two stretches counts for the later one, and what is still open at the window's
+    /// end for the newest.
     unseen_ms: f64,
     lateness_ms_p50: Option<f64>,
     lateness_ms_p99: Option<f64>,
@@ -98,7 +103,8 @@ struct Sum {
     polls: u64,
     late: u64,
     missed: u64,
-    longest_gap: Span,
+    /// The longest gap, where that is asked for.
+    unseen: Span,
     lateness: LatenessHistogram,
 }
 
@@ -107,7 +113,6 @@ impl Sum {
         self.polls += run.polls;
         self.late += run.late;
         self.missed = self.missed.saturating_add(run.missed);
-        self.longest_gap = self.longest_gap.max(run.longest_gap);
         self.lateness.merge(&run.histogram);
     }
 }
@@ -128,7 +133,13 @@ pub(crate) fn account(
             all.add(run);
             phases.entry(run.phase.clone()).or_default().add(run);
         }
-        worst.extend(of_target(key, &watched, (from, to), refresh));
+        if let Some(window) = watched.window((from, to)) {
+            for (phase, gap) in gaps(&watched.runs, window) {
+                let sum = phases.entry(phase.to_owned()).or_default();
+                sum.unseen = sum.unseen.max(gap);
+            }
+            worst.push(of_target(key, &watched, window, refresh));
+        }
     }
     // Nothing promised is worse than any promise.
     let badness = |worst: &Worst| worst.unseen_ms.unwrap_or(f64::INFINITY);
@@ -142,7 +153,7 @@ pub(crate) fn account(
         polls: sum.polls,
         late: sum.late,
         missed: sum.missed,
-        unseen_ms: ms(sum.longest_gap + refresh),
+        unseen_ms: ms(sum.unseen + refresh),
         lateness_ms_p50: quantile_ms(&sum.lateness, 0.5),
         lateness_ms_p99: quantile_ms(&sum.lateness, 0.99),
     };
@@ -182,19 +193,47 @@ fn says(source: &str, unseen_ms: Option<f64>, worst: Option<&Worst>, incomplete:
     }
 }
 
-/// A target's own part: from its first look in the window to its last day or the window's end. Before it was known
-/// nothing was promised, and after it was retired there was nothing to see.
-fn of_target(key: String, watched: &Watched, (from, to): (Time, Time), refresh: Span) -> Option<Worst> {
-    let since = watched.runs.iter().map(|run| run.from).min()?.max(from);
-    let until = match watched.live {
-        true => to,
-        false => watched.runs.iter().map(|run| run.to).max()?.min(to),
-    };
+impl Watched {
+    /// When it was watched: from its first look in the window to its last day or the window's end. Before it was known
+    /// nothing was promised, and after it was retired there was nothing to see. `None` when it was not polled at all.
+    fn window(&self, (from, to): (Time, Time)) -> Option<(Time, Time)> {
+        let since = self.runs.iter().map(|run| run.from).min()?.max(from);
+        let until = match self.live {
+            true => to,
+            false => self.runs.iter().map(|run| run.to).max()?.min(to),
+        };
+        Some((since, until))
+    }
+}
+
+/// The gaps of a target's runs, each with the phase that it counts for: within a run, before it, and what is still open
+/// after the last. The longest of them is what [`unseen_bound`] says of the same window.
+fn gaps(runs: &[Run], (since, until): (Time, Time)) -> Vec<(&str, Span)> {
+    let whole = (until - since).max(Span::ZERO);
+    let mut runs: Vec<&Run> = runs.iter().collect();
+    runs.sort_by_key(|run| run.from);
+    let (mut open, mut gaps) = (since, Vec::new());
+    for run in &runs {
+        let seen = run.first_end.zip(run.last_start);
+        // A run without a complete look closes nothing: the one that does answers for the time.
+        let Some((first_end, last_start)) = seen.filter(|&(end, start)| end <= until && start >= since)
+        else {
+            continue;
+        };
+        gaps.push((run.phase.as_str(), run.longest_gap.max(first_end - open).min(whole)));
+        open = last_start;
+    }
+    gaps.extend(runs.last().map(|run| (run.phase.as_str(), (until - open).min(whole))));
+    gaps
+}
+
+/// A target's own part of the account.
+fn of_target(key: String, watched: &Watched, (since, until): (Time, Time), refresh: Span) -> Worst {
     let seen = watched.runs.iter().any(|run| run.first_end.is_some());
     let mut sum = Sum::default();
     watched.runs.iter().for_each(|run| sum.add(run));
     let bound = unseen_bound(&watched.runs, (since, until), refresh, Span::ZERO);
-    Some(Worst {
+    Worst {
         key,
         unseen_ms: seen.then(|| ms(bound)),
         since,
@@ -204,7 +243,7 @@ fn of_target(key: String, watched: &Watched, (from, to): (Time, Time), refresh: 
         retired: !watched.live,
         due: watched.due,
         run: watched.runs.iter().max_by_key(|run| run.to).map(Stretch::from),
-    })
+    }
 }
 
 #[cfg(test)]
@@ -257,5 +296,34 @@ mod tests {
         check(&[("a", steady.clone()), ("c", idle.clone())], Some(36.0), "nothing that nz served");
         check(&[("a", steady), ("b", blind)], None, "b had no complete answer");
         check(&[("c", idle)], None, "not polled");
+    }
+
+    #[test]
+    fn an_outage_between_two_phases_counts_for_the_later_one() {
+        let runs = vec![
+            run("T-1h", &[0, 5, 10], Sight::Complete),
+            run("T-30m", &[20], Sight::Incomplete),
+            run("T-5m", &[70, 75], Sight::Complete),
+        ];
+        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, live: true, due: None })]);
+        let window = (Time::from_secs(0), Time::from_secs(100));
+        let account = account("nz", targets, window, Span::secs(15), false);
+        let unseen =
+            |name: &str| account.phases.iter().find(|phase| phase.phase == name).map(|p| p.unseen_ms);
+        assert_eq!(unseen("T-1h"), Some(21_000.0), "within its own polls");
+        assert_eq!(unseen("T-5m"), Some(76_000.0), "from 10 s to 71 s nobody looked");
+        assert_eq!(account.unseen_ms, unseen("T-5m"), "the whole is its worst part");
+    }
+
+    #[test]
+    fn what_is_still_open_counts_for_the_newest_phase() {
+        let runs = vec![run("T-1h", &[0, 5, 10], Sight::Complete), run("T-5m", &[40], Sight::Incomplete)];
+        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, live: true, due: None })]);
+        let window = (Time::from_secs(0), Time::from_secs(100));
+        let account = account("nz", targets, window, Span::ZERO, false);
+        let unseen: Vec<(&str, f64)> =
+            account.phases.iter().map(|phase| (phase.phase.as_str(), phase.unseen_ms)).collect();
+        assert_eq!(unseen, [("T-1h", 6_000.0), ("T-5m", 90_000.0)]);
+        assert_eq!(account.unseen_ms, Some(90_000.0));
     }
 }

@@ -115,14 +115,21 @@ async fn a_browser_signs_in_with_a_strict_cookie_and_out_again() {
         let forged = scene.http.post(scene.url("/v1/poll")).header(name, value);
         assert_eq!(with_cookie(forged).await.0, 403, "{name}");
     }
+    let stream = scene.http.get(scene.url("/v1/events/stream")).header("cookie", &session);
+    let mut stream = within(stream.send()).await.expect("a stream");
+    assert!(within(stream.chunk()).await.expect("a chunk").is_some(), "it hears");
     assert_eq!(with_cookie(scene.http.delete(scene.url("/v1/session"))).await.0, 204);
     assert_eq!(with_cookie(scene.http.get(scene.url("/v1/targets"))).await.0, 401);
+    // Whoever signed out hears no more, although the token is as good as before.
+    while within(stream.chunk()).await.expect("a chunk, or the end").is_some() {}
+    let bearer = scene.http.get(scene.url("/v1/targets")).bearer_auth(&token);
+    assert_eq!(scene.ask(bearer).await.0, 200);
 
     for _ in 0..5 {
         assert_eq!(scene.ask(sign_in("stk_0_wrong")).await.0, 401);
     }
     let response = within(sign_in(&token).send()).await.expect("an answer");
-    assert_eq!(response.status(), 429, "even the right one has to wait now");
+    assert_eq!(response.status(), 429, "whoever signs in has to wait now");
     assert!(response.headers().contains_key("retry-after"));
     scene.stop().await;
 }

@@ -53,6 +53,26 @@ async fn everything_the_engine_holds_can_be_read() {
     let (_, adherence) = scene.get("/v1/adherence/s/main").await;
     assert!(adherence["unseen_ms"].as_f64().is_some_and(|ms| ms > 0.0));
     assert!(adherence["phases"][0]["polls"].as_u64().is_some_and(|polls| polls > 2));
+    let (_, past) = scene.get("/v1/adherence/s/main?to=2020-01-01T00:00:00Z").await;
+    assert_eq!((&past["unseen_ms"], &past["polls"]), (&Json::Null, &json!(0)), "of then nothing is known");
+    assert!(past["says"].as_str().is_some_and(|says| says.contains("was not polled")), "{past}");
+    assert!(target["lateness_ms"].is_number(), "of its last poll: {target}");
+    let (phase, role) = (target["phase"].as_str().expect("text"), target["role"].as_str().expect("text"));
+    let phase = phase.replace(' ', "%20");
+    for (query, found) in [
+        (format!("role={role}"), 1),
+        ("role=none".to_owned(), 0),
+        (format!("phase={phase}"), 1),
+        ("phase=none".to_owned(), 0),
+        ("failing=false".to_owned(), 1),
+        ("failing=true".to_owned(), 0),
+        ("key=ai".to_owned(), 1),
+        ("key=none".to_owned(), 0),
+    ] {
+        let (status, page) = scene.get(&format!("/v1/targets?{query}")).await;
+        assert_eq!((status, page["items"].as_array().map(Vec::len)), (200, Some(found)), "{query}: {page}");
+    }
+    assert_eq!(scene.get("/openapi.json").await, scene.get("/v1/openapi.json").await);
     for missing in ["/v1/targets/s/x", "/v1/sources/x", "/v1/kv/race/next", "/v1/adherence/x", "/v1/events/1"]
     {
         let (status, problem) = scene.get(missing).await;

@@ -86,7 +86,11 @@ async fn races_have_runners_a_timeline_and_results() {
     let source = RacingSource::new("nz", &config, identity).expect("a source");
     let day = Day::start(clock, Arc::new(source)).await;
 
-    day.until("/v1/racing/nz/meetings", some).await;
+    let meetings = day.until("/v1/racing/nz/meetings", some).await;
+    let date = meetings[0]["body"]["date"].as_str().expect("a date");
+    let dated = day.get(&format!("/v1/racing/nz/meetings?date={date}")).await.1;
+    assert!(some(&dated) && dated.as_array().expect("meetings").iter().all(|m| m["body"]["date"] == date));
+    assert_eq!(day.get("/v1/racing/nz/meetings?date=1900-01-01").await.1, json!([]));
     let next = day.until("/v1/racing/nz/next", |race| some(&race["entrants"])).await;
     assert!(next["meeting"]["body"]["name"].is_string());
     let upcoming = day.until("/v1/racing/nz/races?upcoming=true&limit=5", some).await;
@@ -98,6 +102,18 @@ async fn races_have_runners_a_timeline_and_results() {
         .collect();
     assert!(starts.is_sorted() && starts.len() > 1, "{starts:?}");
     let id = next["race"]["key"].as_str().expect("an id");
+    let race = day.get(&format!("/v1/racing/nz/races/{id}")).await.1;
+    assert_eq!((&race["race"]["key"], some(&race["entrants"])), (&json!(id), true));
+    assert_eq!(race["target"]["key"], json!(format!("race/{id}")), "how it is polled");
+    let entrants = day.get(&format!("/v1/racing/nz/races/{id}/entrants")).await.1;
+    assert_eq!(entrants.as_array().map(Vec::len), race["entrants"].as_array().map(Vec::len));
+    let place = day.get(&format!("/v1/racing/nz/races/{id}/timeline?pool=place")).await;
+    assert_eq!(
+        (place.0, place.1["lines"].as_array().map(Vec::len)),
+        (200, entrants.as_array().map(Vec::len))
+    );
+    assert_eq!(day.get(&format!("/v1/racing/nz/races/{id}/timeline?pool=none")).await.0, 400);
+    races_are_listed_by_meeting_and_page_by_page(&day, next["meeting"]["key"].as_str().expect("an id")).await;
     let timeline = day
         .until(&format!("/v1/racing/nz/races/{id}/timeline"), |grid| {
             grid["lines"].as_array().is_some_and(|lines| {
@@ -126,6 +142,28 @@ async fn races_have_runners_a_timeline_and_results() {
     assert_eq!(day.get("/v1/racing/nz/races/none").await.0, 404);
     assert_eq!(day.get("/v1/fpv/nz/event").await.0, 404, "a racing source flies no drones");
     day.stop().await;
+}
+
+async fn races_are_listed_by_meeting_and_page_by_page(day: &Day, meeting: &str) {
+    let of_meeting = format!("/v1/racing/nz/races?meeting={meeting}");
+    let whole = day.get(&of_meeting).await.1;
+    let ids = |races: &Json| -> Vec<String> {
+        let races = races.as_array().expect("races");
+        races.iter().map(|race| race["key"].as_str().expect("an id").to_owned()).collect()
+    };
+    let whole = ids(&whole);
+    assert!(whole.len() > 2, "{whole:?}");
+    let (mut found, mut next) = (Vec::new(), Some(format!("{of_meeting}&limit=2")));
+    while let Some(path) = next {
+        let response = day.http.get(format!("{}{path}", day.base)).send().await.expect("an answer");
+        let link = response.headers().get("link").map(|link| link.to_str().expect("text").to_owned());
+        next = link.and_then(|link| Some(link.strip_prefix('<')?.split_once('>')?.0.to_owned()));
+        let page: Json = serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON");
+        assert!(ids(&page).len() <= 2);
+        found.extend(ids(&page));
+    }
+    assert_eq!(found, whole);
+    assert_eq!(day.get("/v1/racing/nz/races?after=none").await.0, 404);
 }
 
 #[tokio::test]

@@ -8,5 +8,7 @@ mod described;
 mod docs;
 mod families;
 mod listener;
+mod patience;
+mod scopes;
 mod streams;
 mod support;

@@ -225,6 +225,10 @@ pub async fn lists_are_filtered_and_paged(backend: &dyn Backend) {
     let containing = |part: &str| TargetFilter { key_contains: Some(part.into()), ..all.clone() };
     assert_eq!(keys(containing("race/")).await, ["race/1", "race/2"]);
     assert_eq!(keys(containing("0%_")).await, ["100%_race"], "taken literally");
+    let phase = world.row("race/1").await.schedule.phase;
+    let in_phase = |phase: &str| TargetFilter { phase: Some(phase.into()), ..all.clone() };
+    assert_eq!(keys(in_phase(&phase)).await.len(), 4);
+    assert_eq!(keys(in_phase("another")).await, [] as [&str; 0]);
     assert_eq!(keys(TargetFilter { limit: 1, ..all.clone() }).await, ["race/1"]);
     let after = Some(world.row("race/2").await.id);
     assert_eq!(keys(TargetFilter { after, ..all.clone() }).await, ["catalogue", "100%_race"]);

@@ -74,6 +74,9 @@ pub struct TargetState {
     pub looked: Option<Time>,
     /// Requests the last poll took.
     pub cost: u32,
+    /// How late the last poll was sent; `None` before the first.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lateness: Option<Span>,
     /// The stretch of regular polling that is going on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,

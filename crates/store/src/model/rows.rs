@@ -82,6 +82,8 @@ pub struct TargetFilter {
     pub failing: Option<bool>,
     /// Only of this role.
     pub role: Option<String>,
+    /// Only those that are in this phase.
+    pub phase: Option<String>,
     /// In which order.
     pub order: TargetOrder,
     /// Continue after this row, in the order asked for.

@@ -141,6 +141,9 @@ async fn list_by(
     if let Some(role) = &filter.role {
         conditions.add("t.role = ?", role.clone());
     }
+    if let Some(phase) = &filter.phase {
+        conditions.add("t.phase = ?", phase.clone());
+    }
     if let Some((place, id)) = after {
         conditions.add(place, id);
     }

@@ -159,6 +159,9 @@ fn targets_by(
     if let Some(role) = &filter.role {
         conditions.add("targets.role = ?", role.clone());
     }
+    if let Some(phase) = &filter.phase {
+        conditions.add("targets.phase = ?", phase.clone());
+    }
     if let Some((place, id)) = after {
         conditions.add(place, id);
     }
