@@ -117,11 +117,17 @@ impl Browser {
         self.tell(&format!("element/{id}/value"), json!({ "text": keys })).await;
     }
 
-    /// Presses a key, wherever the focus is.
-    pub(crate) async fn press(&self, key: &str) {
-        let strokes = ["keyDown", "keyUp"].map(|stroke| json!({ "type": stroke, "value": key }));
+    /// Presses keys one after the other, wherever the focus is.
+    pub(crate) async fn press(&self, keys: &[&str]) {
+        let stroke = |key| ["keyDown", "keyUp"].map(|stroke| json!({ "type": stroke, "value": key }));
+        let strokes: Vec<Json> = keys.iter().flat_map(stroke).collect();
         self.tell("actions", json!({ "actions": [{ "type": "key", "id": "keyboard", "actions": strokes }] }))
             .await;
+    }
+
+    /// Runs a script in the page, as if it belonged to it.
+    pub(crate) async fn inject(&self, script: &str) {
+        self.tell("execute/sync", json!({ "script": script, "args": [] })).await;
     }
 
     async fn element(&self, selector: &str) -> String {
@@ -176,6 +182,20 @@ impl Browser {
         urls
     }
 
+    /// Listens to a stream of events itself, not in the page, until an event with at least this number was told.
+    pub(crate) async fn told_until(&self, url: &str, seq: u64) {
+        let mut stream = self.http.get(url).send().await.expect("a stream");
+        let mut text = String::new();
+        let told = |text: &str| {
+            let ids = text.lines().filter_map(|line| line.strip_prefix("id: ")?.parse::<u64>().ok());
+            ids.max() >= Some(seq)
+        };
+        while !told(&text) {
+            let bytes = stream.chunk().await.expect("a chunk").expect("it goes on");
+            text.push_str(&String::from_utf8_lossy(&bytes));
+        }
+    }
+
     /// Ends the browser.
     pub(crate) async fn close(self) {
         ask(&self.http, reqwest::Method::DELETE, &self.session, None).await;
@@ -207,7 +227,12 @@ fn capabilities(found: &Found, profile: &TempDir) -> Json {
     json!({ "capabilities": { "alwaysMatch": {
         "browserName": "chrome",
         "goog:loggingPrefs": { "browser": "ALL", "performance": "ALL" },
-        "goog:chromeOptions": { "binary": found.browser, "args": arguments },
+        "goog:chromeOptions": {
+            "binary": found.browser,
+            "args": arguments,
+            // Of everything that could be noted only requests are asked for.
+            "perfLoggingPrefs": { "enableNetwork": true, "enablePage": false },
+        },
     } } })
 }
 

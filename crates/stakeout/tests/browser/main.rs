@@ -4,6 +4,7 @@
 //! driver is missing the tests say so and pass, unless `CI=true`.
 
 mod alerts;
+mod axe;
 mod demo;
 mod driver;
 #[path = "../support/faketime.rs"]
@@ -12,6 +13,7 @@ mod live;
 mod measure;
 mod pages;
 mod palette;
+mod proxy;
 mod scenes;
 mod screenshots;
 
@@ -26,6 +28,8 @@ static STAGE: Mutex<()> = Mutex::const_new(());
 struct Stage {
     browser: Browser,
     demo: Demo,
+    /// Where the browser finds the demo.
+    url: String,
     _alone: MutexGuard<'static, ()>,
 }
 
@@ -39,23 +43,17 @@ impl Stage {
     async fn of(demo: impl FnOnce() -> Option<Demo>) -> Option<Stage> {
         let alone = STAGE.lock().await;
         let Some(found) = driver::find() else {
-            let words = "skipped: chromium and chromedriver are needed (Debian: chromium chromium-driver)";
-            assert!(
-                std::env::var("CI").as_deref() != Ok("true"),
-                "{words}; with CI=true nothing may be skipped"
-            );
-            std::io::Write::write_all(&mut std::io::stdout(), format!("{words}\n").as_bytes())
-                .expect("written");
+            skipped("chromium and chromedriver are needed (Debian: chromium chromium-driver)");
             return None;
         };
         let demo = demo()?;
         let browser = Browser::start(&found).await;
-        Some(Stage { browser, demo, _alone: alone })
+        Some(Stage { browser, url: demo.url(), demo, _alone: alone })
     }
 
     /// Opens a page and waits until it shows something.
     async fn open(&self, path: &str) {
-        self.browser.open(&format!("{}{path}", self.demo.url())).await;
+        self.browser.open(&format!("{}{path}", self.url)).await;
         self.browser
             .until("the page is live", "document.querySelector('#link')?.dataset.state === 'live'")
             .await;
@@ -66,12 +64,18 @@ impl Stage {
 
     /// Nothing went wrong that a user would not see, and nobody else was asked.
     async fn close(self) {
-        let host = self.demo.url();
         let errors = self.browser.console_errors().await;
         assert!(errors.is_empty(), "the console has errors: {errors:#?}");
         let strangers: Vec<String> =
-            self.browser.requests().await.into_iter().filter(|url| !url.starts_with(&host)).collect();
+            self.browser.requests().await.into_iter().filter(|url| !url.starts_with(&self.url)).collect();
         assert!(strangers.is_empty(), "others were asked: {strangers:#?}");
         self.browser.close().await;
     }
+}
+
+/// Says what is left out for want of something; with `CI=true` that is a failure.
+fn skipped(words: &str) {
+    let words = format!("skipped: {words}");
+    assert!(std::env::var("CI").as_deref() != Ok("true"), "{words}; with CI=true nothing may be skipped");
+    std::io::Write::write_all(&mut std::io::stdout(), format!("{words}\n").as_bytes()).expect("written");
 }

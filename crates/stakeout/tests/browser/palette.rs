@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 /// WCAG's least contrast for text, and for drawings.
 const TEXT: f64 = 4.5;
 const DRAWN: f64 = 3.0;
-/// What all files may weigh together as they are written.
+/// What all files may weigh together as they are written: names and comments are for people. What a browser loads is
+/// compressed, less than half of it, and has a limit of its own in `pages`.
 const BYTES_MAX: u64 = 200_000;
 
 fn web() -> PathBuf {

@@ -1,11 +1,11 @@
 //! Pictures of every page, for the documentation: `scripts/screenshots` asks for them.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::Stage;
 
 /// What is looked at: a name, an address, what must be there before the picture is taken.
-const SHOTS: [(&str, &str, &str); 11] = [
+const SHOTS: [(&str, &str, &str); 12] = [
     ("now", "/", "document.querySelectorAll('.feed li').length > 10"),
     ("racing", "/racing", "document.querySelectorAll('a.race').length > 20"),
     (
@@ -21,7 +21,11 @@ const SHOTS: [(&str, &str, &str); 11] = [
     ("events", "/events", "document.querySelectorAll('.feed li').length > 20"),
     ("health", "/health", "document.querySelectorAll('main tbody tr').length > 5"),
     ("settings", "/settings", "document.querySelectorAll('.setting').length > 4"),
+    ("sign-in", "/sign-in", "document.querySelector('#token')"),
 ];
+/// A page of its own, where there is one.
+const ALERTS: (&str, &str, &str) =
+    ("alerts", "/alerts", "document.querySelector('main').innerText.length > 40");
 /// A while into the day there is something to see.
 const MUCH: &str = "Number(document.querySelector('.feed li')?.dataset.seq) > 250";
 /// The venue that opened most often so far.
@@ -37,6 +41,7 @@ const NEXT: &str = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).
 async fn screenshots() {
     let into = std::env::var_os("STAKEOUT_SCREENSHOTS").map(PathBuf::from).expect("STAKEOUT_SCREENSHOTS");
     std::fs::create_dir_all(&into).expect("a directory");
+    let alerts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/pages/alerts.js").is_file();
     let Some(stage) = Stage::new(5).await else { panic!("no browser, no pictures") };
     let browser = &stage.browser;
     stage.open("/").await;
@@ -44,7 +49,7 @@ async fn screenshots() {
     for theme in ["light", "dark"] {
         browser.look(1264, 560, theme).await;
         let (race, venue) = (browser.text(NEXT).await, browser.text(VENUE).await);
-        for (name, path, there) in SHOTS {
+        for (name, path, there) in SHOTS.into_iter().chain(alerts.then_some(ALERTS)) {
             stage.open(&path.replace("RACE", &race).replace("VENUE", &venue)).await;
             browser.until(name, there).await;
             let file = into.join(format!("{name}-{theme}.png"));
