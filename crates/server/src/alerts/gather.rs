@@ -219,7 +219,7 @@ async fn starts(
             }
             let facts = Facts { start: Some(start), stage: Stage::Pending, ..Facts::default() };
             past.happenings.push(Happening {
-                target: Some(TargetSpec::new(&format!("race/{}", race.key), "race")),
+                target: Some(TargetSpec::new(format!("race/{}", race.key), "race")),
                 facts,
                 records: vec![record("races", &race, race.body.as_object().cloned().unwrap_or_default())],
                 ..plain(source.to_owned(), moment)
@@ -260,7 +260,7 @@ async fn races(
             runners.push(Runner::new(runner, known));
         }
         let facts = Facts { start: start_of(&race.body), ..Facts::default() };
-        let target = TargetSpec::new(&format!("race/{}", race.key), "race");
+        let target = TargetSpec::new(format!("race/{}", race.key), "race");
         for (at, records, moved) in looks(runners, since, until) {
             let (target, facts) = (Some(target.clone()), facts.clone());
             past.happenings.push(Happening { target, facts, records, moved, ..plain(source.to_owned(), at) });
