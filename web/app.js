@@ -95,7 +95,8 @@ function show(same = false) {
 	if (same) scrollTo(0, scroll);
 	else {
 		scrollTo(0, 0);
-		if (document.activeElement !== document.body) $("title").focus({ preventScroll: true });
+		// Whoever was somewhere on the page before begins at its title, unless the page knows better.
+		if (document.activeElement !== document.body && !main.contains(document.activeElement)) $("title").focus({ preventScroll: true });
 	}
 }
 

@@ -140,7 +140,8 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let same_meaning = basis.memory.meaning == Some(basis.meaning) && !basis.memory.rebaseline;
 
     let mut memory = basis.memory.clone();
-    match doubt(basis, observation, &merged.removed) {
+    let empty = items.iter().all(|(entry, _)| !is_counted(basis, observation, entry));
+    match doubt(basis, observation, empty, &merged.removed) {
         Trust::Plain => {}
         Trust::Confirmed => {
             let counted = merged.removed.iter().filter(|entry| is_counted(basis, observation, entry));
@@ -156,7 +157,6 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
             return Comparison { duplicates, ..Comparison::nothing(Verdict::Doubted, memory) };
         }
     }
-    let empty = items.iter().all(|(entry, _)| !is_counted(basis, observation, entry));
     let unsure = !same_meaning && complete && empty && basis.policy.confirm_empty_baseline;
     if unsure && !confirms_emptiness(basis) {
         let at = basis.memory.doubt.as_ref().map_or(basis.sent, |d| d.at);
@@ -318,14 +318,14 @@ enum Trust {
     Doubted(Doubt),
 }
 
-fn doubt(basis: &Basis<'_>, observation: &Observation, removed: &[Entry]) -> Trust {
+fn doubt(basis: &Basis<'_>, observation: &Observation, empty: bool, removed: &[Entry]) -> Trust {
     let counts = |e: &&Entry| {
         is_counted(basis, observation, e)
             && e.ends.is_none_or(|ends| ends > basis.sent)
             && !observation.reset_groups.contains(&e.group)
     };
     let held = basis.snapshot.entries().iter().filter(counts).count();
-    let emptied = |n: usize| basis.policy.emptiness && n > 0 && n == held;
+    let emptied = |n: usize| basis.policy.emptiness && empty && n > 0;
     let mass =
         |n: usize| emptied(n) || (n >= basis.policy.at_least && n as f64 > held as f64 * basis.policy.share);
     if !mass(removed.iter().filter(counts).count()) {

@@ -140,3 +140,16 @@ fn every_example_of_the_guide_is_a_configuration() {
     }
     assert!(rules >= 7, "only {rules} rules");
 }
+
+#[test]
+fn every_example_of_the_readme_is_a_configuration() {
+    let readme = include_str!("../../../README.md");
+    let blocks = readme.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let mut found = 0;
+    for block in blocks {
+        found += 1;
+        let loaded = Loaded::from_text("README.md", block).unwrap_or_else(|error| panic!("{error}\n{block}"));
+        loaded.alerts().unwrap_or_else(|error| panic!("{error}\n{block}"));
+    }
+    assert!(found >= 5, "only {found} examples");
+}

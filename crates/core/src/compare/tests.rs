@@ -213,6 +213,8 @@ fn where_emptiness_is_doubted_so_is_the_loss_of_a_few() {
     let mut watch = Watch { policy, ..Watch::holding(&things(0..3)) };
     assert_eq!(watch.poll(&observe(&things(0..1))).removed.len(), 2, "most of a few is no mass");
     assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted, "nothing at all is");
+    assert_eq!(watch.poll(&observe(&things(7..8))).removed.len(), 1, "another in its place is not");
+    assert_eq!(watch.poll(&observe(&things(0..1))).removed.len(), 1);
     assert_eq!(watch.poll(&observe(&things(0..1))).verdict, Verdict::Unchanged);
     assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted);
     assert_eq!(watch.poll(&observe(&[])).removed.len(), 1, "a second one agrees");

@@ -88,6 +88,8 @@ const WATCH_FOCUS: &str = r#"(() => {
     window.focused = 0;
     document.addEventListener("focusin", ({ target }) => {
         const { outlineStyle, outlineWidth } = getComputedStyle(target);
+        // A heading that only the page itself can focus is read out, not used.
+        if (target.tabIndex < 0) return;
         window.focused += 1;
         if (outlineStyle === "none" || parseFloat(outlineWidth) < 2) window.unmarked.push(target.outerHTML.slice(0, 100));
     });

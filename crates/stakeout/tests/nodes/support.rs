@@ -206,14 +206,21 @@ pub(crate) fn until(what: &str, is_so: impl FnMut() -> bool) -> Duration {
 }
 
 /// The same, with a limit.
-pub(crate) fn until_within(limit: Duration, what: &str, mut is_so: impl FnMut() -> bool) -> Duration {
+pub(crate) fn until_within(limit: Duration, what: &str, is_so: impl FnMut() -> bool) -> Duration {
+    within(limit, is_so).unwrap_or_else(|| panic!("not within {limit:?}: {what}"))
+}
+
+/// How long it took until something was so; `None` when it was not in time.
+pub(crate) fn within(limit: Duration, mut is_so: impl FnMut() -> bool) -> Option<Duration> {
     let began = Instant::now();
     while !is_so() {
-        assert!(began.elapsed() < limit, "not within {limit:?}: {what}");
+        if began.elapsed() > limit {
+            return None;
+        }
         // Whoever spins takes the processor from those it waits for.
         std::thread::park_timeout(LOOK_EVERY);
     }
-    began.elapsed()
+    Some(began.elapsed())
 }
 
 pub(crate) fn stakeout(database: &str, dir: &Path, arguments: &[&str]) -> Output {
