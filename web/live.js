@@ -37,6 +37,9 @@ export const live = {
 		run();
 		addEventListener("online", () => wake?.());
 		document.addEventListener("visibilitychange", look);
+		// A page that was left may be kept for the way back, with its connection: it gives that back at once.
+		addEventListener("pagehide", rest);
+		addEventListener("pageshow", look);
 		look();
 	},
 
@@ -58,10 +61,13 @@ function look() {
 	clearTimeout(unseen);
 	asleep = false;
 	if (!document.hidden) return wake?.();
-	unseen = setTimeout(() => {
-		asleep = true;
-		stream?.abort();
-	}, live.hidden_ms);
+	unseen = setTimeout(rest, live.hidden_ms);
+}
+
+function rest() {
+	clearTimeout(unseen);
+	asleep = true;
+	stream?.abort();
 }
 
 function become(state) {
