@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use stakeout_core::{Span, Time};
 use stakeout_store::{Claim, StoreError, TargetId};
@@ -14,6 +15,10 @@ use crate::shared::Shared;
 /// How long a target rests whose poll came to nothing: one of its intervals, within these.
 const SHORTEST_REST: Span = Span::secs(1);
 const LONGEST_REST: Span = Span::secs(10);
+
+/// How often a shared store is asked to take claims back, and how long is waited in between, more each time.
+const RELEASE_TRIES: u32 = 5;
+const RELEASE_WAIT: Duration = Duration::from_millis(100);
 
 /// A claim between two of its polls: the target, the token, and how many polls there were.
 pub(super) type Since = (TargetId, u64, u64);
@@ -148,9 +153,17 @@ pub(super) async fn release(shared: Arc<Shared>, claims: Vec<(TargetId, u64)>) {
         return;
     }
     let _busy = shared.clock.busy();
-    if let Err(error) = shared.store.release(&claims).await {
+    let mut tries = 1;
+    while let Err(error) = shared.store.release(&claims).await {
+        // A connection that broke takes others of its time with it: the next ones are new. Where nobody shares the store,
+        // nothing breaks that would be whole a moment later.
+        if tries < RELEASE_TRIES && shared.store.is_shared() {
+            tokio::time::sleep(RELEASE_WAIT * tries).await;
+            tries += 1;
+            continue;
+        }
         // They run out with their lease.
         warn!(%error, claims = claims.len(), "claims could not be given back");
-        shared.store_failed(&error);
+        return shared.store_failed(&error);
     }
 }
