@@ -130,8 +130,7 @@ fn a_commit_whose_answer_is_lost_costs_no_lease() {
     until("it is polled", || eye.polls() > 5);
     for round in 0..3 {
         some_polls(&eye, &mut truth);
-        // Whoever has a question to ask before the commit waits for that answer, and an answer to a claim that is lost
-        // does cost its lease: then once more.
+        // Whoever has a question to ask before the commit waits for that answer: then once more.
         loop {
             proxy.deafen();
             let polls = eye.polls();

@@ -25,6 +25,8 @@ pub(crate) struct Proxy {
     runtime: Option<Runtime>,
     address: SocketAddr,
     way: watch::Sender<Way>,
+    /// How often it was closed: a way that is open again at once has closed its connections all the same.
+    closings: watch::Sender<u64>,
 }
 
 /// Where a way leads.
@@ -54,12 +56,13 @@ impl Proxy {
     fn start(address: Ipv4Addr, end: End, mute: bool) -> Proxy {
         let runtime = Runtime::new().expect("a runtime");
         let way = watch::Sender::new(Way::Open);
+        let closings = watch::Sender::new(0);
         let listener = runtime.block_on(TcpListener::bind((address, 0))).expect("a free port");
         let address = listener.local_addr().expect("an address");
-        let watched = way.clone();
+        let (watched, counted) = (way.clone(), closings.clone());
         runtime.spawn(async move {
             while let Ok((client, _)) = listener.accept().await {
-                let (end, way) = (end.clone(), watched.subscribe());
+                let (end, way, closings) = (end.clone(), watched.subscribe(), counted.subscribe());
                 tokio::spawn(async move {
                     if *way.borrow() == Way::Closed {
                         return;
@@ -67,17 +70,17 @@ impl Proxy {
                     match end {
                         End::Socket(path) => {
                             let Ok(server) = UnixStream::connect(path).await else { return };
-                            connect(client, server, way, mute).await;
+                            connect(client, server, way, closings, mute).await;
                         }
                         End::Port(address) => {
                             let Ok(server) = TcpStream::connect(address).await else { return };
-                            connect(client, server, way, mute).await;
+                            connect(client, server, way, closings, mute).await;
                         }
                     }
                 });
             }
         });
-        Proxy { runtime: Some(runtime), address, way }
+        Proxy { runtime: Some(runtime), address, way, closings }
     }
 
     pub(crate) fn address(&self) -> SocketAddr {
@@ -96,6 +99,7 @@ impl Proxy {
 
     pub(crate) fn close(&self) {
         self.way.send_replace(Way::Closed);
+        self.closings.send_modify(|closings| *closings += 1);
     }
 
     pub(crate) fn deafen(&self) {
@@ -120,14 +124,15 @@ async fn connect(
     client: TcpStream,
     server: impl AsyncRead + AsyncWrite + Unpin,
     way: watch::Receiver<Way>,
+    closings: watch::Receiver<u64>,
     mute: bool,
 ) {
     let (from_client, to_client) = client.into_split();
     let (from_server, to_server) = tokio::io::split(server);
     let answers = Side::Answered(Words { mute, ..Words::default() });
     tokio::select! {
-        () = pass(from_client, to_server, way.clone(), Side::Said) => {}
-        () = pass(from_server, to_client, way, answers) => {}
+        () = pass(from_client, to_server, way.clone(), closings.clone(), Side::Said) => {}
+        () = pass(from_server, to_client, way, closings, answers) => {}
     }
 }
 
@@ -171,16 +176,14 @@ async fn pass(
     mut from: impl AsyncReadExt + Unpin,
     mut to: impl AsyncWriteExt + Unpin,
     mut way: watch::Receiver<Way>,
+    mut closings: watch::Receiver<u64>,
     mut side: Side,
 ) {
     let mut buffer = vec![0; 16 << 10];
     loop {
         let read = tokio::select! {
             read = from.read(&mut buffer) => read,
-            closed = way.wait_for(|way| *way == Way::Closed) => {
-                drop(closed);
-                return;
-            }
+            _ = closings.changed() => return,
         };
         let Ok(read @ 1..) = read else { return };
         // What is under way when the cable is pulled arrives when it is back, if anybody still listens.
@@ -190,7 +193,8 @@ async fn pass(
             Side::Answered(words) => words.heard(&buffer[..read]),
             Side::Said => buffer[..read].to_vec(),
         };
-        if way == Way::Closed || to.write_all(&some).await.is_err() {
+        if way == Way::Closed || closings.has_changed().unwrap_or(true) || to.write_all(&some).await.is_err()
+        {
             return;
         }
     }
