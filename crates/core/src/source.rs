@@ -239,6 +239,12 @@ pub trait Source: Send + Sync + 'static {
     /// The targets that exist by configuration; all others come from listings.
     fn roots(&self, now: Time) -> Vec<TargetSpec>;
 
+    /// Whether a service looks at this root whenever it starts, whatever its due time: what a listing said before may be
+    /// old by now.
+    fn looked_at_first(&self, _root: &TargetSpec) -> bool {
+        false
+    }
+
     /// The next requests of this poll, given the exchanges so far (none at first); empty when it has all it
     /// needs. Paging asks again, a plain target asks once, a calendar asks never.
     fn requests(&self, target: &TargetSpec, so_far: &[Exchange], context: &PollContext<'_>) -> Vec<Request>;

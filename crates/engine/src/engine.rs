@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
 use std::time::Duration;
 
 use stakeout_core::alert::{Alerts, Silence};
-use stakeout_core::{SettingRefused, Source, Span};
+use stakeout_core::{LastOutcome, SettingRefused, Source, Span};
 use stakeout_store::{Retention, Store, StoreError, Wanted};
 use tokio::sync::{Mutex, Notify, broadcast, mpsc, watch};
 use tokio_util::sync::CancellationToken;
@@ -236,18 +236,45 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         delivering.push(spawn(deliver::run(Arc::clone(&shared), sink, newest, stop.clone())));
     }
     let control = Control { shared, dispatcher: messages };
-    others.push(spawn(follow_configuration(control.clone())));
+    others.push(spawn(catch_up(control.clone(), mode)));
     Ok(EngineHandle { control, fatal, stop, dispatcher, others, delivering, grace: config.grace })
 }
 
-/// The configuration may have changed since the stored due times were computed. This goes on beside the polling,
-/// because with a million targets it takes a while.
-async fn follow_configuration(control: Control) {
+/// What was listed may be old, and the configuration may have changed since the stored due times were computed. This
+/// goes on beside the polling, because with a million targets it takes a while.
+async fn catch_up(control: Control, mode: Mode) {
     let busy = control.shared.clock.busy();
+    // Whoever calls passes decides when to look.
+    if mode == Mode::Service
+        && let Err(error) = look_at_listings(&control).await
+    {
+        warn!(%error, "what is listed is looked at when it is due, not at once");
+    }
     if let Err(error) = control.replan().await {
         warn!(%error, "due times could not be computed anew");
     }
     drop(busy);
+}
+
+/// Nobody who starts again and again asks for a listing more often than this.
+const LISTING_IS_FRESH: Span = Span::mins(1);
+
+async fn look_at_listings(control: &Control) -> Result<(), EngineError> {
+    let shared = &control.shared;
+    let now = shared.clock.now();
+    for (name, lane) in &shared.lanes {
+        let source = lane.source();
+        for root in source.roots(now).iter().filter(|root| source.looked_at_first(root)) {
+            let Some(row) = shared.store.target(name, &root.key).await? else { continue };
+            // What fails waits as long as it was told to.
+            let well = row.state.last.outcome == LastOutcome::Good;
+            let old = row.state.last.slot.is_some_and(|slot| now - slot >= LISTING_IS_FRESH);
+            if row.enabled && well && old {
+                control.poll_now(name, &root.key).await?;
+            }
+        }
+    }
+    Ok(())
 }
 
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {

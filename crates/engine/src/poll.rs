@@ -17,6 +17,7 @@ use stakeout_core::adherence::Timing;
 use stakeout_core::compare::{Return, SINGLY_AFTER};
 use stakeout_core::{PollContext, Source, Span, Time};
 use stakeout_store::{Claim, PollOutcome};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 
@@ -66,6 +67,7 @@ pub(crate) enum Afterwards {
 pub(crate) struct Report {
     pub(crate) source: Arc<str>,
     pub(crate) target: String,
+    pub(crate) role: String,
     pub(crate) phase: String,
     pub(crate) interval: Span,
     pub(crate) outcome: Option<PollOutcome>,
@@ -76,6 +78,8 @@ pub(crate) struct Report {
     pub(crate) requests: u32,
     pub(crate) bytes: u64,
     pub(crate) changes: u32,
+    /// The same, by the kind of record.
+    pub(crate) updated: BTreeMap<String, u32>,
     pub(crate) events: u32,
     pub(crate) history_rows: u32,
     pub(crate) warnings: u32,

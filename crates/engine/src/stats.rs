@@ -51,8 +51,12 @@ pub struct PassReport {
     pub requests: u64,
     /// Body bytes read.
     pub bytes: u64,
+    /// What was polled, by source and role: `nz race` → polls.
+    pub targets: BTreeMap<String, u64>,
     /// Records added, changed or removed.
     pub changes: u64,
+    /// The same, by their kind: `racing_entrants` → records.
+    pub records: BTreeMap<String, u64>,
     /// Events that came about.
     pub events: u64,
     /// History rows written.
@@ -201,7 +205,11 @@ impl Window {
         sum.missed += report.missed;
         sum.requests += u64::from(report.requests);
         sum.bytes += report.bytes;
+        *sum.targets.entry(format!("{} {}", report.source, report.role)).or_default() += 1;
         sum.changes += u64::from(report.changes);
+        for (kind, records) in &report.updated {
+            *sum.records.entry(kind.clone()).or_default() += u64::from(*records);
+        }
         sum.events += u64::from(report.events);
         sum.history_rows += u64::from(report.history_rows);
         sum.warnings += u64::from(report.warnings);

@@ -9,8 +9,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard};
-use std::task::{Poll, Waker};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::task::{Context, Poll, Waker};
 
 use stakeout_core::Time;
 use tokio::runtime::Runtime;
@@ -24,7 +24,7 @@ struct State {
     outstanding: usize,
     sleepers: BinaryHeap<Reverse<Sleeper>>,
     /// Tasks that wait for quiescence, in the order they asked.
-    quiet: Vec<Waker>,
+    quiet: Vec<Waiter>,
     /// Counts wake-ups for quiescence, so that a waiter knows whether its own came.
     quiet_round: u64,
     order: u64,
@@ -33,7 +33,24 @@ struct State {
 struct Sleeper {
     at: Time,
     order: u64,
+    waiter: Waiter,
+}
+
+/// Whom to wake, if anybody still waits: waking a task that was stopped meanwhile moves nothing, and nothing would ever
+/// move again.
+struct Waiter {
     waker: Waker,
+    waits: Weak<()>,
+}
+
+impl Waiter {
+    fn new(context: &Context<'_>, waits: &Arc<()>) -> Waiter {
+        Waiter { waker: context.waker().clone(), waits: Arc::downgrade(waits) }
+    }
+
+    fn is_gone(&self) -> bool {
+        self.waits.strong_count() == 0
+    }
 }
 
 impl PartialEq for Sleeper {
@@ -95,6 +112,7 @@ impl VirtualTime {
     }
 
     pub(crate) async fn sleep_until(&self, at: Time) {
+        let waits = Arc::new(());
         poll_fn(|context| {
             let mut state = self.state();
             if state.now >= at {
@@ -104,13 +122,14 @@ impl VirtualTime {
             // spurious wake-up, no harm.
             state.order += 1;
             let order = state.order;
-            state.sleepers.push(Reverse(Sleeper { at, order, waker: context.waker().clone() }));
+            state.sleepers.push(Reverse(Sleeper { at, order, waiter: Waiter::new(context, &waits) }));
             Poll::Pending
         })
         .await;
     }
 
     pub(crate) async fn quiescence(&self) {
+        let waits = Arc::new(());
         let mut asked_in = None;
         poll_fn(|context| {
             let mut state = self.state();
@@ -118,7 +137,7 @@ impl VirtualTime {
                 Some(round) if state.quiet_round > round => Poll::Ready(()),
                 _ => {
                     asked_in = Some(state.quiet_round);
-                    state.quiet.push(context.waker().clone());
+                    state.quiet.push(Waiter::new(context, &waits));
                     Poll::Pending
                 }
             }
@@ -132,18 +151,22 @@ impl VirtualTime {
         if state.outstanding > 0 {
             return;
         }
+        state.quiet.retain(|waiter| !waiter.is_gone());
         if !state.quiet.is_empty() {
             state.quiet_round += 1;
             let waiting = std::mem::take(&mut state.quiet);
             drop(state);
-            waiting.into_iter().for_each(Waker::wake);
+            waiting.into_iter().for_each(|waiter| waiter.waker.wake());
             return;
+        }
+        while state.sleepers.peek().is_some_and(|Reverse(first)| first.waiter.is_gone()) {
+            state.sleepers.pop();
         }
         let Some(Reverse(first)) = state.sleepers.pop() else { return };
         state.now = state.now.max(first.at);
-        let mut due = vec![first.waker];
+        let mut due = vec![first.waiter.waker];
         while state.sleepers.peek().is_some_and(|Reverse(next)| next.at <= state.now) {
-            due.extend(state.sleepers.pop().map(|Reverse(sleeper)| sleeper.waker));
+            due.extend(state.sleepers.pop().map(|Reverse(sleeper)| sleeper.waiter.waker));
         }
         drop(state);
         due.into_iter().for_each(Waker::wake);
@@ -154,6 +177,32 @@ impl VirtualTime {
 mod tests {
     use super::*;
     use stakeout_core::Span;
+
+    #[test]
+    fn those_who_were_stopped_hold_up_nobody() {
+        let start = Time::from_secs(1_000);
+        let (runtime, clock) = virtual_runtime(start).expect("runtime");
+        runtime.block_on(async {
+            let sleeper = tokio::spawn({
+                let clock = clock.clone();
+                async move { clock.sleep_until(start + Span::secs(5)).await }
+            });
+            let listener = tokio::spawn({
+                let clock = clock.clone();
+                async move {
+                    let _still = clock.busy();
+                    clock.quiescence().await;
+                }
+            });
+            tokio::task::yield_now().await;
+            for stopped in [sleeper, listener] {
+                stopped.abort();
+                let _ = stopped.await;
+            }
+            clock.sleep_until(start + Span::secs(10)).await;
+            assert_eq!(clock.now(), start + Span::secs(10));
+        });
+    }
 
     #[test]
     fn a_day_passes_at_once_and_in_order() {

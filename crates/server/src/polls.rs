@@ -191,8 +191,12 @@ pub(crate) struct Pass {
     requests: u64,
     /// Body bytes read.
     bytes: u64,
+    /// What was polled, by source and role: `nz race` → polls.
+    targets: BTreeMap<String, u64>,
     /// Records added, changed or removed.
     changes: u64,
+    /// The same, by their kind: `racing_entrants` → records.
+    records: BTreeMap<String, u64>,
     /// Events that came about.
     events: u64,
     /// History rows written.
@@ -253,7 +257,9 @@ impl From<PassReport> for Pass {
             missed: report.missed,
             requests: report.requests,
             bytes: report.bytes,
+            targets: report.targets,
             changes: report.changes,
+            records: report.records,
             events: report.events,
             history_rows: report.history_rows,
             warnings: report.warnings,

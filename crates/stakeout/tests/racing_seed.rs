@@ -5,9 +5,9 @@ use std::path::Path;
 use std::sync::Arc;
 
 use rusqlite::{Connection, OpenFlags};
-use stakeout::simulate::nztab::InProcess;
+use stakeout::simulate::nztab::{Asked, InProcess};
 use stakeout::simulate::racing::RacingDay;
-use stakeout_core::{Source, Span, Time};
+use stakeout_core::{Source, Span, Stage, Time};
 use stakeout_engine::{Engine, EngineConfig, EngineError, virtual_runtime};
 use stakeout_sim::nztab::{Category, Day, DayConfig, Fault, Faults, Upstream, nz_date, nz_time};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
@@ -299,6 +299,73 @@ fn of_twenty_due_races_the_closest_to_its_start_goes_first() {
     assert!(order.len() >= 20, "only {} races were due", order.len());
     let twenty = &order[..20];
     assert!(twenty.is_sorted(), "µs to the start, in the order of asking: {twenty:?}");
+}
+
+#[test]
+fn of_races_that_are_due_at_once_those_that_have_started_come_last() {
+    let (upstream, date) = day(43, 300);
+    let start = nz_time(date, 16, 0);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+    let mut config = EngineConfig::new(store.clone(), vec![source(Some(1))], fetch.clone());
+    config.clock = clock.clone();
+    let (started, asked) = runtime.block_on(async {
+        let engine = Engine::start(config.clone()).await.expect("start");
+        clock.sleep_until(start + Span::mins(30)).await;
+        engine.shutdown().await.expect("stop");
+        // Nobody looks while all of them become due.
+        let filter = TargetFilter { limit: 1_000, ..TargetFilter::default() };
+        let mut rows = store.targets(&filter).await.expect("targets");
+        // Those within their hour.
+        let soon = clock.now() + Span::mins(6);
+        rows.retain(|row| row.spec.role == "race" && row.schedule.due.is_some_and(|due| due < soon));
+        for row in &rows {
+            store.poll_now(row.id, clock.now()).await.expect("due");
+        }
+        rows.retain(|row| row.state.facts.stage != Stage::Pending);
+        let started: Vec<String> =
+            rows.into_iter().map(|row| row.spec.key.replace("race/", "/events/")).collect();
+        let before = fetch.answered().len();
+        let engine = Engine::start(config).await.expect("start");
+        clock.sleep_until(clock.now() + Span::mins(1)).await;
+        engine.shutdown().await.expect("stop");
+        (started, fetch.answered().split_off(before))
+    });
+    let mut races: Vec<&Asked> = Vec::new();
+    for asked in asked.iter().filter(|asked| asked.path.contains("/events/")) {
+        if !races.iter().any(|race| race.path == asked.path) {
+            races.push(asked);
+        }
+    }
+    let has_started: Vec<bool> =
+        races.iter().map(|asked| started.iter().any(|race| asked.path.contains(race))).collect();
+    let last = has_started.iter().filter(|started| **started).count();
+    assert!(last >= 2 && races.len() >= last + 20, "{} races, {last} of them have started", races.len());
+    assert!(has_started.is_sorted(), "false before true, in the order of asking: {has_started:?}");
+}
+
+#[test]
+fn a_service_that_starts_looks_at_the_catalogue_but_not_whenever_it_is_started_again() {
+    let (upstream, date) = day(42, 16);
+    let start = nz_time(date, 9, 5);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(InProcess::new(upstream));
+    let mut config = EngineConfig::new(store, vec![source(None)], fetch.clone());
+    config.clock = clock.clone();
+    let looks = || fetch.answered().iter().filter(|asked| asked.path.contains("/meetings")).count();
+    runtime.block_on(async {
+        // At 9:05 for the first time, ten seconds later, and ten minutes later; by itself it would be due at half past.
+        for (after, expected) in [(Span::ZERO, true), (Span::secs(10), false), (Span::mins(10), true)] {
+            clock.sleep_until(start + after).await;
+            let before = looks();
+            let engine = Engine::start(config.clone()).await.expect("start");
+            clock.sleep_until(start + after + Span::secs(5)).await;
+            engine.shutdown().await.expect("stop");
+            assert_eq!(looks() > before, expected, "started {after} after the first time");
+        }
+    });
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! Commit: everything the poll brought, in one transaction, or nothing.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stakeout_core::adherence::Punctuality;
@@ -75,6 +76,7 @@ pub(super) async fn commit(
         }
     };
     report.changes = judged.changes;
+    report.updated.clone_from(&judged.updated);
     let commit = assemble(job, fetched, compared, judged, planned);
     let mut committed = Arc::new(commit);
     let mut outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
@@ -439,6 +441,7 @@ fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Plann
     Report {
         source: Arc::from(job.source.name()),
         target: job.claim.spec.key.clone(),
+        role: job.claim.spec.role.clone(),
         phase: job.claim.schedule.phase.clone(),
         interval: job.claim.schedule.interval,
         outcome: Some(compared.outcome),
@@ -449,6 +452,7 @@ fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Plann
         requests: fetched.requests,
         bytes: fetched.bytes,
         changes: 0,
+        updated: BTreeMap::new(),
         events: 0,
         history_rows: 0,
         warnings,

@@ -37,6 +37,8 @@ pub(super) struct Judged {
     pub(super) reconcile: Option<Reconcile>,
     pub(super) kv: Vec<KvSet>,
     pub(super) changes: u32,
+    /// The same, by the kind of record.
+    pub(super) updated: BTreeMap<String, u32>,
     /// Occasions of events that will most likely come about: those that the quiet time or another target's hold suppresses say
     /// nothing about how much happens here.
     pub(super) newsworthy: u32,
@@ -77,6 +79,7 @@ pub(super) async fn judge(
     let news = news(fetched, observation, comparison, &recalled);
     let changes = changes(job, fetched, &news, comparison, &recalled, &mut judged);
     judged.changes = changes.len() as u32;
+    judged.updated = by_kind(&changes);
     judged.reconcile = listed::reconcile(job, fetched.ended, observation, comparison, &recalled);
     // A baseline is taken as it is: everything is kept, nothing is told. But a target's first look is no baseline for
     // what other targets have known all along.
@@ -209,6 +212,18 @@ fn changes<'a>(
         });
     }
     changes
+}
+
+fn by_kind(changes: &[Change<'_>]) -> BTreeMap<String, u32> {
+    let mut counts = BTreeMap::new();
+    for change in changes {
+        let kind = match change {
+            Change::Added(record) | Change::Changed { record, .. } => record.kind.full_name(),
+            Change::Removed { kind, .. } => kind.clone(),
+        };
+        *counts.entry(kind).or_default() += 1;
+    }
+    counts
 }
 
 /// The records that were added or changed, as they are to be stored.

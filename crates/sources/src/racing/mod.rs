@@ -103,6 +103,10 @@ impl Source for RacingSource {
         vec![self.asking.catalogue_target(&self.filter)]
     }
 
+    fn looked_at_first(&self, root: &TargetSpec) -> bool {
+        root.role == CATALOGUE
+    }
+
     fn requests(&self, target: &TargetSpec, so_far: &[Exchange], context: &PollContext<'_>) -> Vec<Request> {
         match target.role.as_str() {
             CATALOGUE => self.asking.pages(&self.filter, so_far, context.now),

@@ -49,9 +49,16 @@ async fn pass(place: &Place, args: &PollArgs) -> Result<Json> {
 /// The report in a few lines.
 fn summary(report: &Json, now: Time) -> String {
     let count = |name: &str| report[name].as_u64().unwrap_or_default();
+    let each = |name: &str| {
+        let counts = report[name].as_object().into_iter().flatten();
+        let counts: Vec<String> = counts.map(|(what, count)| format!("{what}: {count}")).collect();
+        Some(counts.join(", ")).filter(|counts| !counts.is_empty())
+    };
+    let aside = |name: &str| each(name).map(|counts| format!(" ({counts})")).unwrap_or_default();
     let mut lines = vec![format!(
-        "polled {} in {} ms: {} changed, {} unchanged, {} baselines, {} inconclusive, {} failed",
+        "polled {}{} in {} ms: {} changed, {} unchanged, {} baselines, {} inconclusive, {} failed",
         count("polled"),
+        aside("targets"),
         count("took_ms"),
         count("changed"),
         count("unchanged"),
@@ -59,14 +66,11 @@ fn summary(report: &Json, now: Time) -> String {
         count("inconclusive"),
         count("failed")
     )];
-    let phases = report["phases"].as_object().into_iter().flatten();
-    let phases: Vec<String> = phases.map(|(phase, polls)| format!("{phase}: {polls}")).collect();
-    if !phases.is_empty() {
-        lines.push(format!("by phase: {}", phases.join(", ")));
-    }
+    lines.extend(each("phases").map(|phases| format!("by phase: {phases}")));
     lines.push(format!(
-        "{} records updated, {} history rows, {} events; {} requests, {} bytes",
+        "{} records updated{}, {} history rows, {} events; {} requests, {} bytes",
         count("changes"),
+        aside("records"),
         count("history_rows"),
         count("events"),
         count("requests"),
@@ -91,16 +95,17 @@ mod tests {
     #[test]
     fn the_report_reads_in_a_few_lines() {
         let report = json!({
-            "polled": 3, "changed": 1, "unchanged": 1, "failed": 1, "changes": 5,
+            "polled": 3, "targets": { "nz catalogue": 1, "nz race": 2 }, "changed": 1, "unchanged": 1, "failed": 1, "changes": 5,
+            "records": { "racing_entrants": 4, "racing_races": 1 },
             "events": 2, "history_rows": 4, "phases": { "nz T-5m every 15 s": 2, "nz after every 5 min": 1 }, "requests": 3, "bytes": 120, "took_ms": 40,
             "failures": [{ "target": "shop/main", "class": "timeout", "message": "no answer within 10 s" }],
             "next_due": "1970-01-01T00:00:12.000Z",
         });
         assert_eq!(
             summary(&report, Time(0)),
-            "polled 3 in 40 ms: 1 changed, 1 unchanged, 0 baselines, 0 inconclusive, 1 failed\n\
+            "polled 3 (nz catalogue: 1, nz race: 2) in 40 ms: 1 changed, 1 unchanged, 0 baselines, 0 inconclusive, 1 failed\n\
              by phase: nz T-5m every 15 s: 2, nz after every 5 min: 1\n\
-             5 records updated, 4 history rows, 2 events; 3 requests, 120 bytes\n\
+             5 records updated (racing_entrants: 4, racing_races: 1), 4 history rows, 2 events; 3 requests, 120 bytes\n\
              failed: shop/main timeout: no answer within 10 s\n\
              next due 1970-01-01T00:00:12.000Z (in 12 s)"
         );

@@ -1,4 +1,5 @@
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
+use stakeout_sim::Act;
 
 use crate::support::{WHO, World, stdout};
 
@@ -47,8 +48,53 @@ fn a_pass_over_a_day_says_what_it_did() {
             .sum()
     };
     assert!((7..30).contains(&races(&report)), "{report}");
+    assert_eq!(report["targets"]["nz catalogue"], 1, "{report}");
+    assert_eq!(report["targets"]["nz race"], races(&report), "races processed: {report}");
+    let updated = |kind: &str| report["records"][kind].as_u64().unwrap_or_default();
+    assert!(updated("racing_entrants") > 50 && updated("racing_meetings") > 1, "{report}");
+    let all: u64 = report["records"].as_object().expect("kinds").values().filter_map(Json::as_u64).sum();
+    assert_eq!(report["changes"], all, "{report}");
     assert!(report["history_rows"].as_u64() > Some(50), "{report}");
     assert!(report["next_due"].is_string(), "{report}");
+}
+
+/// One in four races, by its id.
+fn is_unlucky(path: &str) -> bool {
+    path.split_once("/events/").is_some_and(|(_, id)| "0123".contains(&id[..1]))
+}
+
+#[test]
+fn what_succeeded_is_kept_whatever_happened_to_others_and_only_if_all_failed_the_exit_code_says_so() {
+    let world = World::with(|seen| is_unlucky(&seen.path).then(|| Act::status(500)), "");
+    let output = world.stakeout("poll --json", &WHO);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Json = serde_json::from_slice(&output.stdout).expect("a report");
+    let count = |name: &str| report[name].as_u64().expect("a number");
+    assert!(count("failed") > 0 && count("failed") < count("polled"), "{report}");
+    let failures = report["failures"].as_array().expect("failures");
+    assert_eq!(failures.len() as u64, count("failed"), "each with its cause: {report}");
+    assert!(failures.iter().all(|failure| failure["class"] == "server_error"), "{report}");
+    let targets = stdout(&world.stakeout("targets --json", &WHO));
+    let polled = targets.lines().filter(|line| line.contains("\"last_outcome\":\"baseline\"")).count() as u64;
+    assert_eq!(polled, count("polled") - count("failed"), "{targets}");
+
+    let dead = World::with(|_| Some(Act::status(500)), "");
+    let output = dead.stakeout("poll --json", &WHO);
+    assert_eq!(output.status.code(), Some(1), "{output:?}");
+    let report: Json = serde_json::from_slice(&output.stdout).expect("a report all the same");
+    assert_eq!((&report["polled"], &report["failed"]), (&Json::from(1), &Json::from(1)), "{report}");
+    // Not due yet: nothing was polled, so nothing failed.
+    assert_eq!(dead.stakeout("poll", &WHO).status.code(), Some(0));
+}
+
+#[test]
+fn a_pass_ends_within_its_limit_though_the_upstream_never_answers() {
+    let world = World::with(|seen| seen.path.contains("/events/").then_some(Act::Hang), "timeout = \"10m\"");
+    let report = stdout(&world.stakeout("poll --json --limit 1s", &WHO));
+    let report: Json = serde_json::from_str(&report).expect("a report");
+    assert_eq!(report["targets"], json!({ "nz catalogue": 1 }), "what was done is told: {report}");
+    // A few seconds beyond the limit for the polls in flight; nothing waits for the upstream's ten minutes.
+    assert!(report["took_ms"].as_u64() < Some(60_000), "{report}");
 }
 
 #[test]

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use stakeout_core::Time;
-use stakeout_sim::Loopback;
 use stakeout_sim::nztab::{demo, serve};
+use stakeout_sim::{Act, Loopback, Seen};
 use tempfile::TempDir;
 
 pub(crate) const WHO: [(&str, &str); 3] =
@@ -19,10 +19,20 @@ pub(crate) struct World {
 
 impl World {
     pub(crate) fn new() -> World {
-        let upstream = serve(Arc::new(demo(now())), now);
+        World::around(serve(Arc::new(demo(now())), now), "")
+    }
+
+    /// The same day, where each request may be answered with something else.
+    pub(crate) fn with(twist: impl Fn(&Seen) -> Option<Act> + Send + Sync + 'static, limits: &str) -> World {
+        let day = demo(now());
+        let honest = move |seen: &Seen| Act::from(day.answer(&seen.path, &seen.headers, now()));
+        World::around(Loopback::start(move |seen| twist(seen).unwrap_or_else(|| honest(seen))), limits)
+    }
+
+    fn around(upstream: Loopback, limits: &str) -> World {
         let directory = tempfile::tempdir().expect("a directory");
         let text = format!(
-            "[source.nz]\nkind = \"racing\"\nbase_url = \"{}\"\n\n[source.nz.limits]\nrequests_per_second = 1000\nburst = 100\n",
+            "[source.nz]\nkind = \"racing\"\nbase_url = \"{}\"\n\n[source.nz.limits]\nrequests_per_second = 1000\nburst = 100\n{limits}\n",
             upstream.url("")
         );
         std::fs::write(directory.path().join("stakeout.toml"), text).expect("written");
