@@ -170,7 +170,7 @@ const HISTORY_USAGE: &str = "stakeout history [OPTIONS] <RECORD>
        stakeout history [OPTIONS] <SOURCE> <KIND> <KEY>";
 
 const HISTORY_HELP: &str = "\
-RECORD is a key or a fingerprint that any source has, or the beginning of a name that events have told.
+RECORD is a key or a fingerprint that any source has, or the beginning of a name.
 KIND is the kind of record, with its family or without: racing_entrants, or entrants. KEY is the record's key, its parts
 joined by |, or its fingerprint.
 

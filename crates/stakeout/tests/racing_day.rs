@@ -73,7 +73,19 @@ fn under_faults_nothing_is_invented_and_every_result_arrives_once() {
 
 #[test]
 fn odds_history_is_the_upstreams_own_to_the_microsecond() {
-    let finished = RacingDay { races: 16, ..RacingDay::new(3) }.run().expect("the day runs");
+    odds_history_is_the_upstreams(0);
+}
+
+#[test]
+fn odds_history_is_the_upstreams_own_where_its_stamps_come_later_than_its_prices() {
+    odds_history_is_the_upstreams(1);
+}
+
+fn odds_history_is_the_upstreams(lagging_flucs_one_in: u64) {
+    let day = RacingDay { races: 16, lagging_flucs_one_in, ..RacingDay::new(3) };
+    let finished = day.run().expect("the day runs");
+    let report = &finished.report;
+    assert_eq!((report.misses, report.wrong_events), (0, 0), "{:#?}", report.remarks);
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
     let (mut kept, mut lost) = (0, 0);
     for race in finished.upstream.days().iter().flat_map(|day| day.truth()) {

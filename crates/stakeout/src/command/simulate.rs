@@ -28,13 +28,11 @@ fn racing(args: &SimulateRacingArgs) -> Result<ExitCode> {
         CadencePreset::Tight => CadenceConfig::Tight,
     };
     let day = RacingDay {
-        seed: args.seed,
         races: args.races,
         full_bodies: args.full,
         faults: args.faults,
         config: RacingConfig { cadence, ..RacingConfig::default() },
-        database: None,
-        alerts: Default::default(),
+        ..RacingDay::new(args.seed)
     };
     let report = day.run()?.report;
     if args.json {

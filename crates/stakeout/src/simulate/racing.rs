@@ -32,6 +32,8 @@ pub struct RacingDay {
     pub full_bodies: bool,
     /// The chance of each sort of fault per request.
     pub faults: f64,
+    /// One in so many races shows when prices moved one renewal later than the prices; 0 is none.
+    pub lagging_flucs_one_in: u64,
     /// The cadence and the rest of the source's configuration.
     pub config: RacingConfig,
     /// Where to keep the database; in memory, unless given.
@@ -98,6 +100,7 @@ impl RacingDay {
             races: 96,
             full_bodies: false,
             faults: 0.0,
+            lagging_flucs_one_in: 0,
             config: RacingConfig::default(),
             database: None,
             alerts: BTreeMap::new(),
@@ -109,6 +112,7 @@ impl RacingDay {
         let began = Instant::now();
         let date = nz_date(Time::parse("2026-01-10T00:00:00Z").context("a valid date")?);
         let mut day = DayConfig::new(self.seed, date).with_races(self.races);
+        day.lagging_flucs_one_in = self.lagging_flucs_one_in;
         day.body = if self.full_bodies { Body::Full } else { Body::Lean };
         let upstream = Arc::new(Upstream::new([Day::new(&day)]));
         if self.faults > 0.0 {

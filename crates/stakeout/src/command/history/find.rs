@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use anyhow::{Result, bail};
 use stakeout_core::Fingerprint;
-use stakeout_store::{EventFilter, Store, StoredRecord, TargetFilter};
+use stakeout_store::{RecordFilter, Store, StoredRecord, TargetFilter};
 
 use crate::UsageError;
 use crate::open::Place;
@@ -13,8 +13,7 @@ use crate::open::Place;
 const FAMILIES: &[&str] = &["json", "racing", "fpv", "tables"];
 /// Targets that are looked through for the names of sources.
 const TARGETS_MAX: u32 = 10_000;
-/// Events that are looked through for a name, the newest; and how many at once.
-const EVENTS_MAX: u64 = 50_000;
+/// Records that are looked through for a name, at once.
 const PAGE: u32 = 1_000;
 /// Records listed in a message.
 const LISTED: usize = 5;
@@ -60,11 +59,11 @@ async fn anywhere(place: &Place, store: &dyn Store, word: &str) -> Result<Found>
         found.extend(of_kinds(store, source, &kinds, word).await?);
     }
     if found.is_empty() {
-        found = by_name(store, word).await?;
+        found = by_name(store, &sources, word).await?;
     }
     match (found.len(), found.pop()) {
         (0, _) | (_, None) => bail!(
-            "no source has a record {word:?}: expected a key, a fingerprint, or the beginning of a name that events have told. `stakeout events` shows keys"
+            "no source has a record {word:?}: expected a key, a fingerprint, or the beginning of a name. `stakeout events` shows keys"
         ),
         (1, Some(only)) => Ok(only),
         (more, last) => {
@@ -105,31 +104,29 @@ async fn of_kinds(
     Ok(records.into_iter().map(|record| Found { source: source.to_owned(), record }).collect())
 }
 
-/// The records whose name begins so, as far as the newest events have told of them.
-async fn by_name(store: &dyn Store, word: &str) -> Result<Vec<Found>> {
+/// The records whose name begins so, those that are gone among them.
+async fn by_name(store: &dyn Store, sources: &BTreeSet<String>, word: &str) -> Result<Vec<Found>> {
     let wanted = word.trim().to_lowercase();
+    let mut found = Vec::new();
     if wanted.is_empty() {
-        return Ok(Vec::new());
+        return Ok(found);
     }
-    let mut subjects: BTreeSet<(String, Fingerprint)> = BTreeSet::new();
-    let mut after = store.stats().await?.seq.saturating_sub(EVENTS_MAX);
-    loop {
-        let page = store.events(after, &EventFilter::default(), PAGE).await?;
-        for event in &page {
-            let name = event.data["record"]["name"].as_str().unwrap_or_default();
-            if name.to_lowercase().starts_with(&wanted) {
-                subjects.insert((event.source.clone(), event.subject));
+    for source in sources {
+        let mut filter =
+            RecordFilter { source: source.clone(), gone: true, limit: PAGE, ..RecordFilter::default() };
+        loop {
+            let page = store.list_records(&filter).await?;
+            filter.after = page.last().map(|listed| listed.row);
+            let whole = page.len() < PAGE as usize;
+            let named = page.into_iter().map(|listed| listed.record).filter(|record| {
+                let name = record.body["name"].as_str().unwrap_or_default();
+                name.to_lowercase().starts_with(&wanted)
+            });
+            found.extend(named.map(|record| Found { source: source.clone(), record }));
+            if whole {
+                break;
             }
         }
-        match page.last() {
-            Some(last) if page.len() == PAGE as usize => after = last.seq,
-            _ => break,
-        }
-    }
-    let mut found = Vec::new();
-    for (source, print) in subjects {
-        let records = store.records(&source, &[print]).await?;
-        found.extend(records.into_iter().map(|record| Found { source: source.clone(), record }));
     }
     Ok(found)
 }
