@@ -31,6 +31,11 @@ function notifications(page) {
 	const says = h("span.says", { role: "status" });
 	const place = h("div");
 	let newest = 0;
+	let most = 12;
+	const more = h("button.quiet", { click: () => {
+		most = Infinity;
+		told.again();
+	} });
 	const read = (work) => act(says, work, "").then(() => {
 		document.dispatchEvent(new CustomEvent("notifications-read"));
 		told.again();
@@ -54,7 +59,9 @@ function notifications(page) {
 			all.disabled = !unread;
 			// What nobody has read comes first.
 			const rows = [...items.filter((one) => !one.read_at), ...items.filter((one) => one.read_at)];
-			keyed(list, rows, (one) => one.seq, (one) => {
+			more.hidden = rows.length <= most;
+			text(more, `Show all ${rows.length}`);
+			keyed(list, rows.slice(0, most), (one) => one.seq, (one) => {
 				const [shape, tone] = SEVERITY[one.severity] ?? SEVERITY.info;
 				const mark = h("button.quiet", { "aria-label": `Mark read: ${one.title}`, click: () => read(() => change("POST", path("/v1/notifications", one.seq, "read"))) }, "Mark read");
 				return h("li", { "data-seq": one.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(one.at), "age"), h("span.type", one.alert),
@@ -65,7 +72,7 @@ function notifications(page) {
 			});
 		},
 	});
-	return panel("Notifications", [h("span.grow"), says, hear, all], place, none, list);
+	return panel("Notifications", [h("span.grow"), says, hear, all], place, none, list, more);
 }
 
 function rules(page) {

@@ -52,9 +52,10 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 	let shown = [];
 	let earlier = false; // Whether the log has more before the oldest one shown.
 	let limit = most;
+	let asking = false; // Whether older ones are on their way: nothing is let go that they are to join on to.
 
 	const render = (fresh = false) => {
-		if (shown.length > limit) {
+		if (shown.length > limit && !asking) {
 			// What is let go can be asked for again: the oldest one shown is where it goes on.
 			shown.length = limit;
 			earlier = true;
@@ -84,10 +85,16 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 		render();
 	}
 	async function older() {
-		const { items, next } = await get(path("/v1/events", { ...query, limit: most, before: shown.at(-1).seq }), page.signal);
-		earlier = Boolean(next);
-		limit = Math.min(SHOWN_MAX, limit + items.length);
-		take(items);
+		if (asking) return;
+		asking = true;
+		try {
+			const { items, next } = await get(path("/v1/events", { ...query, limit: most, before: shown.at(-1).seq }), page.signal);
+			earlier = Boolean(next);
+			take(items);
+			limit = Math.min(SHOWN_MAX, Math.max(limit, shown.length));
+		} finally {
+			asking = false;
+		}
 		render();
 	}
 	const quietly = (work) => work.catch((error) => error.name === "AbortError" || page.signal.aborted || console.warn(error.message));

@@ -1,11 +1,11 @@
 //! Pictures of every page, for the documentation: `scripts/screenshots` asks for them.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use crate::Stage;
 
 /// What is looked at: a name, an address, what must be there before the picture is taken.
-const SHOTS: [(&str, &str, &str); 12] = [
+const SHOTS: [(&str, &str, &str); 13] = [
     ("now", "/", "document.querySelectorAll('.feed li').length > 10"),
     ("racing", "/racing", "document.querySelectorAll('a.race').length > 20"),
     (
@@ -21,11 +21,14 @@ const SHOTS: [(&str, &str, &str); 12] = [
     ("events", "/events", "document.querySelectorAll('.feed li').length > 20"),
     ("health", "/health", "document.querySelectorAll('main tbody tr').length > 5"),
     ("settings", "/settings", "document.querySelectorAll('.setting').length > 4"),
+    ("alerts", "/alerts", "document.querySelectorAll('.rung li').length > 2"),
     ("sign-in", "/sign-in", "document.querySelector('#token')"),
 ];
-/// A page of its own, where there is one.
-const ALERTS: (&str, &str, &str) =
-    ("alerts", "/alerts", "document.querySelector('main').innerText.length > 40");
+/// Somebody wants to be told of this: a name, and when.
+const RULES: [&str; 2] = [
+    "'/v1/alerts/steam', { when: { on: 'odds', direction: 'shortened', percent: 15, within: '30m' }, quiet: '5m', severity: 'warning' }",
+    "'/v1/alerts/results', { when: { on: 'event', type: 'racing.race.final' } }",
+];
 /// A while into the day there is something to see.
 const MUCH: &str = "Number(document.querySelector('.feed li')?.dataset.seq) > 250";
 /// The venue that opened most often so far.
@@ -41,15 +44,17 @@ const NEXT: &str = "fetch('/v1/racing/nz/next').then((answer) => answer.json()).
 async fn screenshots() {
     let into = std::env::var_os("STAKEOUT_SCREENSHOTS").map(PathBuf::from).expect("STAKEOUT_SCREENSHOTS");
     std::fs::create_dir_all(&into).expect("a directory");
-    let alerts = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/pages/alerts.js").is_file();
     let Some(stage) = Stage::new(5).await else { panic!("no browser, no pictures") };
     let browser = &stage.browser;
     stage.open("/").await;
+    for rule in RULES {
+        browser.value(&format!("import('/kit.js').then(({{ change }}) => change('PUT', {rule}))")).await;
+    }
     browser.until("much has been told", MUCH).await;
     for theme in ["light", "dark"] {
-        browser.look(1264, 560, theme).await;
+        browser.look(1440, 900, theme).await;
         let (race, venue) = (browser.text(NEXT).await, browser.text(VENUE).await);
-        for (name, path, there) in SHOTS.into_iter().chain(alerts.then_some(ALERTS)) {
+        for (name, path, there) in SHOTS {
             stage.open(&path.replace("RACE", &race).replace("VENUE", &venue)).await;
             browser.until(name, there).await;
             let file = into.join(format!("{name}-{theme}.png"));
