@@ -97,9 +97,10 @@ async fn check(row: Row) {
         }
         _ => Act::json(&items(&[("a", 10), ("b", 2), ("c", 3)])),
     };
-    let limits = json!({"limits": {"timeout": "150ms", "max_body": "1MB"}});
+    // Short only where it is to run out: on a busy machine any answer may take longer than that.
+    let timeout = if row.class == Some("timeout") { "150ms" } else { "20s" };
+    let limits = json!({"limits": {"timeout": timeout, "max_body": "1MB"}});
     let scene = Scene::start(handler, limits).await;
-    // On a busy machine the first answers may exceed the time limit.
     while scene.store.stats().await.expect("stats").records < 3 {
         scene.polled_more(1).await;
     }
@@ -138,6 +139,9 @@ async fn check(row: Row) {
     let mut newest = scene.control.newest();
     within(newest.wait_for(|seq| *seq > 0)).await.expect("recovers");
     scene.polled_more(2).await;
+    while scene.target().await.last_outcome == Some(PollOutcome::Failed) && row.class == Some("timeout") {
+        scene.polled_more(1).await;
+    }
     let events = scene.events().await;
     assert_eq!(events.len(), 1, "{what}: the recovery is told once");
     assert_eq!(events[0].data["changes"], json!([{"field": "value", "old": 1, "new": 10}]), "{what}");
