@@ -39,8 +39,10 @@ fn inside() -> (u16, Receiver<()>) {
 fn sinks(host: &str, port: u16, secured: bool, allow: &[&str]) -> [Result<Box<dyn Sink>, Refused>; 4] {
     let (http, nats, tls) = if secured { ("https", "tls", "tls") } else { ("http", "nats", "none") };
     let url = format!("{http}://{host}:{port}/");
-    let found: Found =
-        [("url", url.as_str()), ("secret", SECRET)].map(|(k, v)| (k.to_owned(), v.to_owned())).into_iter().collect();
+    let found: Found = [("url", url.as_str()), ("secret", SECRET)]
+        .map(|(k, v)| (k.to_owned(), v.to_owned()))
+        .into_iter()
+        .collect();
     let of = |mut config: Value| {
         config["allow"] = json!(allow);
         config
