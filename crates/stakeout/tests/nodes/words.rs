@@ -61,6 +61,8 @@ impl Answering {
 /// machine may need; the next poll would be due in a quarter of a minute.
 const HEARD: Duration = Duration::from_secs(3);
 const FOUND: Duration = Duration::from_secs(6);
+/// What is promised, and what most of several tries must keep, so that one hiccup of the machine is not taken for a fault.
+const PROMISED: Duration = Duration::from_secs(1);
 
 /// A person talks to the node that does not hold the target. A poll, a setting and a switch take effect at once.
 #[test]
@@ -95,6 +97,8 @@ fn reaches_the_holder(site: &Site, database: &str, soon: Duration) {
         assert!(status.contains(" 20"), "{status}");
         took.push(until_within(soon, "it is polled at once", || eye.polls() > polls));
     }
+    took.sort();
+    assert!(soon != HEARD || took[1] < PROMISED, "told within a second: {took:?}");
     let holder = until_held(&eye);
     let polls = eye.polls();
     let status =
