@@ -25,9 +25,12 @@ pub struct Occasion<'a> {
     pub target: Option<&'a TargetSpec>,
     /// When the answer was whole.
     pub at: Time,
+    /// When the last complete look before this one began.
+    pub looked: Option<Time>,
     /// What is known of the target before and after this poll.
     pub facts: Option<(&'a Facts, &'a Facts)>,
-    /// Everything that was seen; nothing when the answer was the same as before.
+    /// Everything that was seen; when the answer was the same as before, what is held if [`Alerts::wants_records`], and
+    /// nothing otherwise.
     pub records: &'a [Record],
     /// What changed.
     pub changes: &'a [Change<'a>],
@@ -107,6 +110,9 @@ pub struct Places {
 
 /// The rules that are in force.
 pub trait Alerts: Send + Sync + 'static {
+    /// Whether what the target holds has to be known to judge this, although the answer did not show it.
+    fn wants_records(&self, occasion: &Occasion<'_>) -> bool;
+
     /// The history that has to be known to judge this.
     fn questions(&self, occasion: &Occasion<'_>) -> Vec<Question>;
 
@@ -138,6 +144,9 @@ pub trait Alerts: Send + Sync + 'static {
 pub struct Silence;
 
 impl Alerts for Silence {
+    fn wants_records(&self, _: &Occasion<'_>) -> bool {
+        false
+    }
     fn questions(&self, _: &Occasion<'_>) -> Vec<Question> {
         Vec::new()
     }

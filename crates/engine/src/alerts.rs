@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use serde_json::Value as Json;
 use stakeout_core::alert::{Alerts, EVENT_TYPE, Moment, Occasion, Question, RULE_PREFIX, Ring, Told};
-use stakeout_core::{EventId, Time};
-use stakeout_store::{EventWrite, Store, StoreError};
+use stakeout_core::{EventId, Field, Fingerprint, Kind, Record, Snapshot, Source, Time, Value};
+use stakeout_store::{EventWrite, Store, StoreError, StoredRecord};
 use tracing::warn;
 
 /// Stored rules are settings under this prefix.
@@ -99,7 +99,7 @@ pub(crate) async fn rings(
         let rows = history(store, occasion.source, &question).await?;
         answers.push((question, rows));
     }
-    let mut ordinals: BTreeMap<(String, stakeout_core::Fingerprint), u32> = BTreeMap::new();
+    let mut ordinals: BTreeMap<(String, Fingerprint), u32> = BTreeMap::new();
     let event = |ring: Ring| {
         let ordinal = ordinals.entry((ring.alert.clone(), ring.subject)).or_default();
         let id = id(&ring, *ordinal);
@@ -108,6 +108,28 @@ pub(crate) async fn rings(
         write(ring, id, follows, occasion.at)
     };
     Ok(rules.judge(&occasion, &answers).into_iter().map(event).collect())
+}
+
+/// What a target holds, as its last answer that said something showed it.
+pub(crate) async fn held(
+    store: &dyn Store,
+    source: &dyn Source,
+    snapshot: &Snapshot,
+) -> Result<Vec<Record>, StoreError> {
+    let fingerprints: Vec<Fingerprint> = snapshot.entries().iter().map(|entry| entry.fingerprint).collect();
+    let stored = store.records(source.name(), &fingerprints).await?;
+    Ok(stored.iter().filter_map(|stored| as_seen(source.kinds(), stored)).collect())
+}
+
+/// A stored record as an answer shows it; `None` for what the source knows no more.
+fn as_seen(kinds: &[Arc<Kind>], stored: &StoredRecord) -> Option<Record> {
+    let kind = kinds.iter().find(|kind| kind.full_name() == stored.kind)?;
+    let value = |field: &Field| stored.body.get(&field.name).map_or(Value::Null, Value::from_json);
+    let mut record = Record::new(kind, &[&stored.key], kind.fields.iter().map(value).collect());
+    // The key is in one piece here; it was not when it was hashed.
+    record.fingerprint = stored.fingerprint;
+    (record.parent, record.group) = (stored.parent, stored.group);
+    Some(record)
 }
 
 fn told(event: &EventWrite) -> Told<'_> {

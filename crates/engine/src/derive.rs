@@ -173,6 +173,7 @@ async fn rings(
         source,
         target: None,
         at: now,
+        looked: None,
         facts: None,
         records: &[],
         changes: &[],

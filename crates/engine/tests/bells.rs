@@ -1,4 +1,5 @@
-//! Bells in virtual time: there is a look at the moment somebody asked for, whatever else moves the due time.
+//! Bells in virtual time: there is a look at the moment somebody asked for, whatever else moves the due time. And what is
+//! told when an upstream has nothing new to say.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -7,8 +8,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stakeout_core::cadence::Countdown;
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Kind, Limits, Observation, Plan, PollContext, Request, Response,
-    Rule, SettingRefused, Source, Span, TargetSpec, Time,
+    Exchange, Facts, Failure, FailureClass, Field, FieldType, Kind, Limits, Observation, Plan, PollContext,
+    Record, Request, Response, Rule, SettingRefused, Source, Span, Stream, TargetSpec, Time,
 };
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Engine, EngineConfig, EngineHandle, Fetch, virtual_runtime};
@@ -18,14 +19,24 @@ use stakeout_store::{EventFilter, Store, Validators};
 
 const T: Time = Time::from_secs(1_800_000_000);
 
-/// One race that starts at [`T`] and is polled as the countdown says.
+/// One race that starts at [`T`] and is polled as the countdown says, with one runner.
 struct OneRace {
     limits: Limits,
+    kinds: [Arc<Kind>; 2],
 }
 
 impl OneRace {
     fn new() -> OneRace {
-        OneRace { limits: Limits { max_jitter: Span::ZERO, ..Limits::default() } }
+        let kind = |collection: &str, fields: Vec<Field>, streams: Vec<Stream>| {
+            let (family, collection) = ("racing".to_owned(), collection.to_owned());
+            Arc::new(Kind { family, collection, version: 1, fields, streams, merges: false, views: vec![] })
+        };
+        let odds = Stream { name: "odds_history".to_owned(), fields: vec!["win_odds".to_owned()] };
+        let name = || Field::new("name", FieldType::Text);
+        let races = kind("races", vec![name()], vec![]);
+        let entrants = kind("entrants", vec![name(), Field::new("win_odds", FieldType::Float)], vec![odds]);
+        let limits = Limits { max_jitter: Span::ZERO, ..Limits::default() };
+        OneRace { limits, kinds: [races, entrants] }
     }
 }
 
@@ -37,7 +48,7 @@ impl Source for OneRace {
         "racing"
     }
     fn kinds(&self) -> &[Arc<Kind>] {
-        &[]
+        &self.kinds
     }
     fn rules(&self) -> &[Rule] {
         &[]
@@ -57,12 +68,12 @@ impl Source for OneRace {
         exchanges: &[Exchange],
         _: &PollContext<'_>,
     ) -> Result<Observation, Failure> {
-        let answered = exchanges.iter().map(|exchange| exchange.result.as_ref());
-        for result in answered {
-            result.map_err(Clone::clone)?;
-        }
+        let response = exchanges[0].result.as_ref().map_err(Clone::clone)?;
+        let price: f64 = std::str::from_utf8(&response.body).expect("text").parse().expect("a price");
+        let race = Record::new(&self.kinds[0], &["r"], vec!["The Cup".into()]);
+        let runner = Record::new(&self.kinds[1], &["e"], vec!["Fast".into(), price.into()]);
         let facts = Facts { start: Some(T), ..Facts::default() };
-        Ok(Observation { facts, ..Observation::complete(vec![]) })
+        Ok(Observation { facts, ..Observation::complete(vec![race, runner]) })
     }
     fn plan(&self, _: &TargetSpec, _: &Facts) -> Plan {
         Plan::Countdown(Countdown::seed())
@@ -72,10 +83,13 @@ impl Source for OneRace {
     }
 }
 
-/// Answers, but for one stretch in which it asks to be left alone until its end.
+/// Answers with the runner's price, and with 304 while that is as it was; but for one stretch in which it asks to be left
+/// alone until its end.
 #[derive(Default)]
 struct Upstream {
     away: Option<(Time, Time)>,
+    /// From when on the price is 9; it was 12.
+    shortens: Option<Time>,
     asked: Mutex<Vec<Time>>,
 }
 
@@ -84,7 +98,7 @@ impl Fetch for Upstream {
     async fn fetch(
         &self,
         _: &Request,
-        _: &Validators,
+        known: &Validators,
         _: &FetchLimits,
         clock: &Clock,
     ) -> Result<Answer, Failure> {
@@ -94,9 +108,12 @@ impl Fetch for Upstream {
             let failure = Failure::new(FailureClass::ServerError, "not now");
             return Err(Failure { retry_after: Some(until - now), ..failure });
         }
-        let body = now.to_string().into();
-        let response = Response { status: 200, body, content_type: None, age: Span::ZERO };
-        Ok(Answer::Full(response, Validators::default()))
+        let price = if self.shortens.is_some_and(|at| now >= at) { "9" } else { "12" };
+        if known.etag.as_deref() == Some(price) {
+            return Ok(Answer::NotModified);
+        }
+        let response = Response { status: 200, body: price.into(), content_type: None, age: Span::ZERO };
+        Ok(Answer::Full(response, Validators { etag: Some(price.to_owned()), last_modified: None }))
     }
 }
 
@@ -110,6 +127,11 @@ async fn start(store: &Arc<SqliteStore>, clock: &Clock, fetch: &Arc<Upstream>, r
 
 fn bell(before: &str) -> Value {
     json!({ "when": { "on": "start", "before": before } })
+}
+
+async fn titles(store: &SqliteStore) -> Vec<Value> {
+    let events = store.events(0, &EventFilter::default(), 100).await.expect("events");
+    events.into_iter().map(|event| event.data["title"].clone()).collect()
 }
 
 /// When it rang, before T.
@@ -182,4 +204,47 @@ fn what_the_upstream_asks_for_goes_before_a_bell() {
     let rung = runtime.block_on(rung(&store));
     assert_eq!(rung.len(), 1, "late, but before the start: {rung:?}");
     assert!(rung[0] <= Span::mins(4), "{rung:?}");
+}
+
+#[test]
+fn a_race_is_called_by_its_name_where_the_upstream_has_nothing_new_to_say() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(Upstream::default());
+    let (runtime, clock) = virtual_runtime(T - Span::mins(70)).expect("runtime");
+    let titles = runtime.block_on(async {
+        let engine = start(&store, &clock, &fetch, json!({ "bell": bell("1m") })).await;
+        clock.sleep_until(T - Span::secs(30)).await;
+        engine.shutdown().await.expect("stop");
+        titles(&store).await
+    });
+    assert_eq!(titles, [json!("The Cup starts in 1 min")]);
+}
+
+#[test]
+fn what_lasts_is_told_again_after_its_time_without_anything_moving() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let shortens = T - Span::mins(30);
+    let fetch = Arc::new(Upstream { shortens: Some(shortens), ..Upstream::default() });
+    let when = json!({ "on": "odds", "direction": "shortened", "percent": 20, "within": "25m" });
+    let rules = json!({
+        "once": { "when": when, "quiet": "1m" },
+        "again": { "when": when, "quiet": "1m", "repeat": "10m" },
+    });
+    let (runtime, clock) = virtual_runtime(T - Span::mins(70)).expect("runtime");
+    let events = runtime.block_on(async {
+        let engine = start(&store, &clock, &fetch, rules).await;
+        clock.sleep_until(T - Span::mins(1)).await;
+        engine.shutdown().await.expect("stop");
+        store.events(0, &EventFilter::default(), 100).await.expect("events")
+    });
+    let rung = |name: &str| -> Vec<i64> {
+        let rule = format!("alert:{name}");
+        events
+            .iter()
+            .filter(|event| event.rule == rule)
+            .map(|event| (event.at - shortens).as_ms() / 60_000)
+            .collect()
+    };
+    assert_eq!(rung("once"), [0]);
+    assert_eq!(rung("again"), [0, 10, 20], "until 12 is out of the window");
 }

@@ -3,6 +3,10 @@
 //! An event counts as delivered when the stream has acknowledged it. What was acknowledged without our hearing of it is
 //! sent again under the same id: the stream drops it within its duplicate window, and a consumer that keeps ids at any
 //! time. The client reconnects by itself; until then nothing is counted as failed.
+//!
+//! It connects to the servers that `url` names and to no others, each time after a look at where they are. The client
+//! resolves their names once more; but without TLS only hosts that are allowed whatever their addresses are can be named,
+//! and with TLS whoever is there has to prove to be the host that was meant before anything is sent.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -10,7 +14,7 @@ use std::time::Duration;
 use async_nats::connection::State;
 use async_nats::jetstream::context::{GetStreamErrorKind, PublishAckFuture, PublishErrorKind};
 use async_nats::jetstream::{Context, stream};
-use async_nats::{ConnectOptions, HeaderMap};
+use async_nats::{ConnectOptions, HeaderMap, ReconnectToServer, Server, ServerAddr};
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -20,6 +24,7 @@ use stakeout_sources::written::Secret;
 use tokio::sync::OnceCell;
 use tracing::{info, warn};
 
+use crate::address::{AddressRefused, Guard};
 use crate::cloud_event::{CONTENT_TYPE, cloud_event};
 use crate::takes::Takes;
 use crate::{Found, Refused};
@@ -28,6 +33,9 @@ use crate::{Found, Refused};
 const ACK_LIMIT: Duration = Duration::from_secs(5);
 /// How long a stream that we make remembers ids.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(60 * 60);
+
+/// How soon servers that may not be connected to are looked up again.
+const LOOK_AGAIN: Duration = Duration::from_secs(5);
 
 /// Where events go.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -55,6 +63,9 @@ pub struct NatsConfig {
     /// The types of events it takes: `["racing.*", "alert.raised"]`; all by default.
     #[serde(default = "Takes::all")]
     pub events: Takes,
+    /// Hosts that may be on this machine or in the local network, and that may be spoken to without TLS (`nats://`).
+    #[serde(default)]
+    pub allow: Vec<String>,
 }
 
 fn default_subject() -> String {
@@ -118,6 +129,8 @@ impl Access {
 pub struct NatsSink {
     name: String,
     config: NatsConfig,
+    servers: Vec<ServerAddr>,
+    guard: Guard,
     access: Access,
     context: OnceCell<Context>,
     /// Whether the stream was there when we last looked.
@@ -127,16 +140,9 @@ pub struct NatsSink {
 impl NatsSink {
     /// A sink of that name; it connects when there is something to deliver.
     pub fn new(name: &str, config: &NatsConfig, access: Access) -> Result<NatsSink, Refused> {
-        let schemes = ["nats://", "tls://"];
-        let servers: Vec<&str> = config.url.split(',').map(str::trim).collect();
-        if servers.iter().any(|server| !schemes.iter().any(|scheme| server.starts_with(scheme))) {
-            let message = "expected nats://HOST:PORT or tls://HOST:PORT".to_owned();
-            return Err(Refused::new("url", message));
-        }
-        if servers.iter().any(|server| server.contains('@')) {
-            let message = "expected no user in it: write user and password beside it".to_owned();
-            return Err(Refused::new("url", message));
-        }
+        let guard = Guard::allowing(&config.allow);
+        let servers = config.url.split(',').map(|server| address(server.trim(), &guard));
+        let servers = servers.collect::<Result<Vec<_>, _>>()?;
         if config.subject.split('.').any(|token| token.is_empty() || token != safe(token)) {
             let message = "expected words joined by dots, without spaces, * and >".to_owned();
             return Err(Refused::new("subject", message));
@@ -149,6 +155,8 @@ impl NatsSink {
         Ok(NatsSink {
             name: name.to_owned(),
             config: config.clone(),
+            servers,
+            guard,
             access,
             context: OnceCell::new(),
             stream_known: AtomicBool::new(false),
@@ -163,7 +171,9 @@ impl NatsSink {
 
     async fn context(&self) -> Result<&Context, SinkError> {
         let connect = async || {
-            let options = ConnectOptions::new().name("stakeout").retry_on_initial_connect();
+            // What a broker says of others is not followed: nobody has named or checked those.
+            let options =
+                ConnectOptions::new().name("stakeout").retry_on_initial_connect().ignore_discovered_servers();
             let options = match &self.access {
                 Access::Open => options,
                 Access::Password(user, password) => options.user_and_password(user.clone(), password.clone()),
@@ -175,17 +185,24 @@ impl NatsSink {
                 let name = name.clone();
                 async move { info!(sink = name, "the broker: {event}") }
             });
-            let servers: Vec<&str> = self.config.url.split(',').map(str::trim).collect();
-            let client = options.connect(servers).await.map_err(|e| down(&e))?;
+            let (guard, name) = (self.guard.clone(), self.name.clone());
+            let options = options.reconnect_to_server_callback(move |servers, _| {
+                let (guard, name) = (guard.clone(), name.clone());
+                async move { Some(choose(servers, &guard, &name).await) }
+            });
+            let client = options.connect(&self.servers[..]).await.map_err(|e| down(&e))?;
             let mut context = async_nats::jetstream::new(client);
             context.set_timeout(ACK_LIMIT);
             Ok(context)
         };
         let context = self.context.get_or_try_init(connect).await?;
-        match context.client().connection_state() {
-            State::Connected => Ok(context),
-            _ => Err(SinkError::Down("not connected to the broker".to_owned())),
+        if context.client().connection_state() == State::Connected {
+            return Ok(context);
         }
+        for server in &self.servers {
+            check(server, &self.guard).await.map_err(|refused| down(&refused))?;
+        }
+        Err(SinkError::Down("not connected to the broker".to_owned()))
     }
 
     /// Makes sure that somebody keeps what we publish.
@@ -236,6 +253,46 @@ impl NatsSink {
             }
             down(&error)
         })
+    }
+}
+
+/// One of the servers of a URL.
+fn address(server: &str, guard: &Guard) -> Result<ServerAddr, Refused> {
+    let refused = |message: String| Refused::new("url", message);
+    if server.contains('@') {
+        return Err(refused("expected no user in it: write user and password beside it".to_owned()));
+    }
+    let expected = "expected nats://HOST:PORT or tls://HOST:PORT";
+    let secured = match server.split_once("://") {
+        Some(("tls", _)) => true,
+        Some(("nats", _)) => false,
+        _ => return Err(refused(expected.to_owned())),
+    };
+    let address: ServerAddr = server.parse().map_err(|_| refused(expected.to_owned()))?;
+    let host = address.host();
+    if !secured && !guard.allows(host) {
+        return Err(refused(format!("expected tls://…; allow = [\"{host}\"] permits nats:// there")));
+    }
+    guard.check_literal(host).map_err(|error| refused(error.to_string()))?;
+    Ok(address)
+}
+
+async fn check(server: &ServerAddr, guard: &Guard) -> Result<(), AddressRefused> {
+    guard.resolve(server.host(), server.port()).await.map(drop)
+}
+
+/// The server to connect to next: of those that may be connected to, the one that has failed least. While there is none,
+/// nothing is connected to.
+async fn choose(mut servers: Vec<Server>, guard: &Guard, sink: &str) -> ReconnectToServer {
+    servers.sort_by_key(|server| server.failed_attempts);
+    loop {
+        for server in &servers {
+            match check(&server.addr, guard).await {
+                Ok(()) => return ReconnectToServer { addr: server.addr.clone(), delay: None },
+                Err(refused) => warn!(sink, %refused, "the broker is not connected to"),
+            }
+        }
+        tokio::time::sleep(LOOK_AGAIN).await;
     }
 }
 
@@ -322,6 +379,7 @@ mod tests {
             token: None,
             credentials: None,
             events: Takes::all(),
+            allow: vec!["h".to_owned(), "a".to_owned()],
         }
     }
 
@@ -337,6 +395,10 @@ mod tests {
         assert_eq!(refused("nats://a:4222, tls://b:4222", "our.events", "S"), None);
         assert_eq!(refused("http://h", "stakeout", "S"), key("url"));
         assert_eq!(refused("nats://u:secret@h", "stakeout", "S"), key("url"));
+        assert_eq!(refused("nats://elsewhere:4222", "stakeout", "S"), key("url"), "without TLS");
+        assert_eq!(refused("nats://h, tls://169.254.169.254", "stakeout", "S"), key("url"), "metadata");
+        assert_eq!(refused("tls://[::1]:4222", "stakeout", "S"), key("url"), "loopback");
+        assert_eq!(refused("tls://10.1.2.3", "stakeout", "S"), key("url"), "private");
         assert_eq!(refused("nats://h", "a..b", "S"), key("subject"));
         assert_eq!(refused("nats://h", "a.>", "S"), key("subject"));
         assert_eq!(refused("nats://h", "a", "S.T"), key("stream"));

@@ -1,10 +1,6 @@
-//! Mail against a real mail server (aiosmtpd, from PyPI).
+//! Mail against a real mail server.
 
 mod support;
-
-use std::io::{BufRead, BufReader, Lines};
-use std::path::Path;
-use std::process::{Child, ChildStdout, Command, Stdio};
 
 use serde_json::{Value, json};
 use stakeout_core::Event;
@@ -12,102 +8,31 @@ use stakeout_engine::{Sink, SinkError};
 use stakeout_sinks::Found;
 use stakeout_sinks::mail::MailSink;
 use support::event;
+use support::mail_server::MailServer;
 
-const HERE: &str = env!("CARGO_MANIFEST_DIR");
-
-/// A mail server that ends with us.
-struct Server {
-    child: Child,
-    port: u16,
-    lines: Lines<BufReader<ChildStdout>>,
-    /// Its certificate authority, in PEM.
-    ca: String,
+fn mailing(server: &MailServer, more: Value) -> MailSink {
+    let mut config = json!({
+        "host": "localhost", "port": server.port, "allow": ["localhost"], "timeout": "5s",
+        "from": "Stakeout <stakeout@example.org>", "to": ["Anna <anna@example.org>", "bert@example.org"],
+    });
+    for (key, value) in more.as_object().expect("an object") {
+        config[key] = value.clone();
+    }
+    let found = ["ca", "user", "password"];
+    let found = found.into_iter().filter_map(|key| Some((key.to_owned(), config[key].as_str()?.to_owned())));
+    let found: Found = found.collect();
+    MailSink::new("mail", &serde_json::from_value(config).expect("a configuration"), &found).expect("a sink")
 }
 
-impl Server {
-    /// `None`, having said why, where there is no mail server; with `CI=true` that is a failure.
-    #[expect(clippy::print_stdout, reason = "whoever runs the tests should know what was skipped")]
-    fn start(mode: &str) -> Option<Server> {
-        let own = Path::new(HERE).join("../../target/aiosmtpd/bin/python");
-        let python = if own.exists() { own } else { "python3".into() };
-        let there = Command::new(&python).args(["-c", "import aiosmtpd"]).stderr(Stdio::null()).status();
-        if !there.is_ok_and(|status| status.success())
-            || Command::new("openssl").arg("version").output().is_err()
-        {
-            println!("skipped: aiosmtpd or openssl is missing (scripts/test installs them)");
-            assert!(std::env::var("CI").as_deref() != Ok("true"), "with CI=true nothing may be skipped");
-            return None;
-        }
-        let dir = tempfile::tempdir().expect("a directory");
-        let mut command = Command::new(&python);
-        command.arg(Path::new(HERE).join("tests/smtpd.py")).arg(mode);
-        let mut ca = String::new();
-        if mode != "none" {
-            certify(dir.path());
-            command.args([dir.path().join("cert.pem"), dir.path().join("key.pem")]);
-            ca = std::fs::read_to_string(dir.path().join("ca.pem")).expect("a certificate");
-        }
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it starts");
-        let mut lines = BufReader::new(child.stdout.take().expect("piped")).lines();
-        let port = lines.next().expect("a port").expect("readable").parse().expect("a number");
-        Some(Server { child, port, lines, ca })
-    }
-
-    fn sink(&self, more: Value) -> MailSink {
-        let mut config = json!({
-            "host": "localhost", "port": self.port, "allow": ["localhost"], "timeout": "5s",
-            "from": "Stakeout <stakeout@example.org>", "to": ["Anna <anna@example.org>", "bert@example.org"],
-        });
-        for (key, value) in more.as_object().expect("an object") {
-            config[key] = value.clone();
-        }
-        let found = ["ca", "user", "password"];
-        let found =
-            found.into_iter().filter_map(|key| Some((key.to_owned(), config[key].as_str()?.to_owned())));
-        let found: Found = found.collect();
-        MailSink::new("mail", &serde_json::from_value(config).expect("a configuration"), &found)
-            .expect("a sink")
-    }
-
-    fn secured(&self, tls: &str) -> Value {
-        json!({"tls": tls, "ca": self.ca, "user": "stakeout", "password": "correct horse"})
-    }
-
-    /// The next mail that it has taken.
-    fn mail(&mut self) -> Value {
-        let line = self.lines.next().expect("a mail").expect("readable");
-        serde_json::from_str(&line).expect("JSON")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A certificate authority and a certificate of it for `localhost`.
-fn certify(dir: &Path) {
-    std::fs::write(dir.join("san"), "subjectAltName = DNS:localhost\n").expect("written");
-    let key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes";
-    for arguments in [
-        format!("req -x509 {key} -keyout ca.key -out ca.pem -days 2 -subj /CN=authority"),
-        format!("req {key} -keyout key.pem -out request -subj /CN=localhost"),
-        "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -days 2 -extfile san -out cert.pem"
-            .to_owned(),
-    ] {
-        let made =
-            Command::new("openssl").args(arguments.split(' ')).current_dir(dir).output().expect("openssl");
-        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-    }
+fn secured(server: &MailServer, tls: &str) -> Value {
+    json!({"tls": tls, "ca": server.ca, "user": "stakeout", "password": "correct horse"})
 }
 
 #[tokio::test]
 async fn an_alert_is_a_mail_in_text_and_html_over_tls() {
     for tls in ["tls", "starttls"] {
-        let Some(mut server) = Server::start(tls) else { return };
-        let sink = server.sink(server.secured(tls));
+        let Some(mut server) = MailServer::start(tls) else { return };
+        let sink = mailing(&server, secured(&server, tls));
         let event = event(5);
         sink.deliver(&event).await.expect(tls);
         let mail = server.mail();
@@ -126,8 +51,8 @@ async fn an_alert_is_a_mail_in_text_and_html_over_tls() {
 
 #[tokio::test]
 async fn several_events_are_one_mail_where_they_are_gathered() {
-    let Some(mut server) = Server::start("none") else { return };
-    let sink = server.sink(json!({"tls": "none", "digest": "10min"}));
+    let Some(mut server) = MailServer::start("none") else { return };
+    let sink = mailing(&server, json!({"tls": "none", "digest": "10min"}));
     let events: Vec<Event> = (1..=3).map(event).collect();
     let outcomes = sink.deliver_all(&events.iter().collect::<Vec<_>>()).await;
     assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 3);
@@ -144,12 +69,12 @@ async fn several_events_are_one_mail_where_they_are_gathered() {
 
 #[tokio::test]
 async fn whoever_is_not_there_keeps_nobody_else_from_their_mail() {
-    let Some(mut server) = Server::start("none") else { return };
+    let Some(mut server) = MailServer::start("none") else { return };
     let to = json!(["anna@example.org", "nobody@example.org", "bert@example.org"]);
-    let sink = server.sink(json!({"tls": "none", "to": to}));
+    let sink = mailing(&server, json!({"tls": "none", "to": to}));
     sink.deliver(&event(3)).await.expect("the others took it");
     assert_eq!(server.mail()["to"], json!(["anna@example.org", "bert@example.org"]));
-    let busy = server.sink(json!({"tls": "none", "to": ["anna@example.org", "later@example.org"]}));
+    let busy = mailing(&server, json!({"tls": "none", "to": ["anna@example.org", "later@example.org"]}));
     let said = busy.deliver(&event(4)).await.expect_err("put off for all").to_string();
     assert!(said.contains("later@example.org") && said.contains("451"), "{said}");
     sink.deliver(&event(5)).await.expect("taken");
@@ -158,13 +83,13 @@ async fn whoever_is_not_there_keeps_nobody_else_from_their_mail() {
 
 #[tokio::test]
 async fn what_is_not_right_is_refused_without_secrets() {
-    let Some(server) = Server::start("tls") else { return };
+    let Some(server) = MailServer::start("tls") else { return };
     let refused = async |more: Value| {
-        let mut config = server.secured("tls");
+        let mut config = secured(&server, "tls");
         for (key, value) in more.as_object().expect("an object") {
             config[key] = value.clone();
         }
-        match server.sink(config).deliver(&event(1)).await {
+        match mailing(&server, config).deliver(&event(1)).await {
             Err(SinkError::Refused(said)) => said,
             other => panic!("{more}: {other:?}"),
         }

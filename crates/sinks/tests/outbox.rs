@@ -5,6 +5,7 @@ mod support;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
@@ -17,9 +18,11 @@ use stakeout_sinks::webhook::WebhookSink;
 use stakeout_sources::json::JsonSource;
 use stakeout_store::sqlite::SqliteStore;
 use stakeout_store::{EventFilter, Store, Validators};
+use support::standard_webhooks::verified;
 
 const START: Time = Time::from_secs(1_800_000_000);
 const SECRET: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+const PREVIOUS: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
 
 /// An upstream with one value that changes every ten minutes, for a while.
 struct Ticking {
@@ -46,13 +49,17 @@ impl Fetch for Ticking {
     }
 }
 
+/// A sink whose secret is being changed.
 fn hook(name: &str, server: &Loopback) -> Arc<dyn Sink> {
-    let url = server.url("/");
-    let config = json!({"url": url, "secret": SECRET, "allow": ["127.0.0.1"], "events": ["json.*"]});
+    let secrets =
+        [("url", server.url("/")), ("secret", SECRET.to_owned()), ("previous_secret", PREVIOUS.to_owned())];
+    let found: BTreeMap<String, String> =
+        secrets.into_iter().map(|(key, value)| (key.to_owned(), value)).collect();
+    let mut config = json!(found);
+    config["allow"] = json!(["127.0.0.1"]);
+    config["events"] = json!(["json.*"]);
     let config = serde_json::from_value(config).expect("a configuration");
-    let found: Found =
-        [("url".to_owned(), url), ("secret".to_owned(), SECRET.to_owned())].into_iter().collect();
-    Arc::new(WebhookSink::new(name, &config, &found).expect("a sink"))
+    Arc::new(WebhookSink::new(name, &config, &Found::from_iter(found)).expect("a sink"))
 }
 
 async fn start(store: &Arc<SqliteStore>, clock: &Clock, sinks: Vec<Arc<dyn Sink>>) -> EngineHandle {
@@ -128,6 +135,63 @@ fn a_receiver_that_fails_for_an_hour_gets_everything_and_the_other_one_at_once()
     assert_eq!(tries[&all[20]], 1, "what came later was taken at once");
     let left = runtime.block_on(store.deliveries("bad", START + Span::hours(90), 100)).expect("deliveries");
     assert!(left.len() <= 1, "nothing is left but what may have come at the very end");
+}
+
+/// In a time of its own, because a receiver goes by the wall clock: the 5 s before the second try are more than one of
+/// its seconds.
+#[tokio::test]
+async fn a_retry_has_the_same_id_a_fresh_timestamp_and_both_signatures() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let server = Loopback::start(|seen| answering(if seen.n == 1 { 500 } else { 200 }));
+    let at = |since: Span| {
+        let clock = Clock::scaled_from(START + since, 4.0);
+        configured(&store, &clock, vec![hook("hook", &server)], Span::mins(10))
+    };
+    Engine::pass(at(Span::ZERO), Span::secs(30)).await.expect("what is known before anything changes");
+    let engine = Engine::start(at(Span::mins(11))).await.expect("start");
+    server.answers_reached(2).await;
+    let tries = server.seen();
+    engine.shutdown().await.expect("stop");
+
+    assert_eq!((tries.len(), told(&store).await), (2, vec![id(&tries[0])]), "one event, two tries");
+    let mut stamps = Vec::new();
+    for one in &tries {
+        let arrived_secs = one.at_us() as u64 / 1_000_000;
+        for secret in [SECRET, PREVIOUS] {
+            assert_eq!(verified(one, secret, arrived_secs), Ok(id(&tries[0])), "the same id, signed twice");
+        }
+        let stamp: u64 = one.header("webhook-timestamp").expect("a timestamp").parse().expect("seconds");
+        assert!(arrived_secs - stamp <= 1, "{stamp} is the moment of another try than at {arrived_secs}");
+        stamps.push(stamp);
+    }
+    assert!(stamps[1] > stamps[0], "{stamps:?}");
+}
+
+/// In a fast time, not in a virtual one, which stands still for as long as a receiver is waited for.
+#[tokio::test]
+async fn a_receiver_that_hangs_holds_up_neither_polls_nor_other_receivers() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let (good, hanging) = (Loopback::start(|_| answering(200)), Loopback::start(|_| Act::Hang));
+    // Ten minutes are a tenth of a second; the hanging one has 15 real seconds.
+    let clock = Clock::scaled_from(START, 6_000.0);
+    let sinks = vec![hook("hanging", &hanging), hook("good", &good)];
+    let mut config = configured(&store, &clock, sinks, Span::hours(1_000));
+    // What hangs at the end is not waited for.
+    config.grace = Duration::ZERO;
+    let engine = Engine::start(config).await.expect("start");
+    let began = Instant::now();
+    let mut newest = engine.control().newest();
+    newest.wait_for(|seq| *seq >= 20).await.expect("polling goes on");
+    good.requests_reached(20).await;
+    let good: Vec<String> = good.seen().iter().map(id).collect();
+    let took = began.elapsed();
+    assert_eq!(good[..20], told(&store).await[..20], "all of them, in their order");
+    let stats = hanging.stats();
+    assert!(
+        (1..=4).contains(&stats.requests) && stats.answered == 0 && took.as_secs() < 15,
+        "the other one's first tries hang all the while: {stats:?} in {took:?}"
+    );
+    engine.shutdown().await.expect("stop");
 }
 
 #[test]

@@ -11,7 +11,8 @@ use stakeout_sim::{Act, Loopback};
 use stakeout_sinks::Found;
 use stakeout_sinks::http::HttpSink;
 use stakeout_sinks::webhook::WebhookSink;
-use support::{event, verified};
+use support::event;
+use support::standard_webhooks::verified;
 
 const NEW: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const OLD: &str = "whsec_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";

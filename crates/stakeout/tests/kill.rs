@@ -4,6 +4,8 @@
 //! last poll was committed, so every answer that is followed by another one to the same process is committed: every
 //! state in such an answer must be in history and in the event log. That is stronger than "held longer than downtime
 //! plus interval". None may be invented or told twice, and sequence numbers must never go back.
+//!
+//! Two alerts listen: what they tell must follow from the event log alone, however often the process died in between.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -16,6 +18,10 @@ use stakeout_sim::{Script, ScriptServer, SplitMix64, serve};
 const KILLS: usize = 50;
 const INTERVAL_MS: u64 = 40;
 const SEED: u64 = 20_261_115;
+/// A rule that rings with every change to a value from here on.
+const RINGS_FROM: i64 = 40;
+/// How long the other rule keeps silent after it rang about the same item.
+const QUIET_MS: i64 = 1_500;
 
 struct Run {
     child: Child,
@@ -46,6 +52,13 @@ fields = ["value"]
 history = ["value"]
 doubt = {{ at_least = 1000 }}
 limits = {{ requests_per_second = 1000, burst = 100, timeout = "2s" }}
+
+[alert.each]
+when = {{ on = "event", type = "json.*", where = {{ "record.value" = {{ at_least = {RINGS_FROM} }} }} }}
+
+[alert.calm]
+when = {{ on = "event", type = "json.changed" }}
+quiet = "{QUIET_MS}ms"
 "#,
         db = dir.join("kill.db").display(),
         url = server.url("/state"),
@@ -128,6 +141,7 @@ fn fifty_kills_lose_nothing_and_invent_nothing() {
     lives.push((run.started_ms, now_ms()));
 
     compare_with_truth(&db, &script, &certainly_committed(&server, &lives));
+    compare_with_rules(&db);
 }
 
 /// When the answers were given that were followed by another one to the same process.
@@ -153,7 +167,9 @@ fn compare_with_truth(db: &Path, script: &Script, committed: &[u64]) {
     let truth = script.truth(0, now_ms());
 
     let mut told: BTreeMap<i64, u64> = BTreeMap::new();
-    let mut rows = conn.prepare("SELECT seq, id, data FROM events ORDER BY seq").expect("events");
+    let mut rows = conn
+        .prepare("SELECT seq, id, data FROM events WHERE type <> 'alert.raised' ORDER BY seq")
+        .expect("events");
     let mut ids = BTreeSet::new();
     let mut newest = 0;
     let events = rows
@@ -202,4 +218,53 @@ fn compare_with_truth(db: &Path, script: &Script, committed: &[u64]) {
         }
     }
     assert!(checked > 50, "only {checked} states to check");
+}
+
+/// An event as the log has it.
+struct Logged {
+    event_type: String,
+    rule: String,
+    subject: Vec<u8>,
+    at_us: i64,
+    data: serde_json::Value,
+}
+
+/// Every change that a rule is about rang once, in the commit that told it; a quiet time lasts beyond a crash.
+fn compare_with_rules(db: &Path) {
+    let conn = read(db).expect("the database exists");
+    let mut rows =
+        conn.prepare("SELECT type, rule, subject, at_us, data FROM events ORDER BY seq").expect("events");
+    let events: Vec<Logged> = rows
+        .query_map([], |row| {
+            let (event_type, rule, data) = (row.get(0)?, row.get(1)?, row.get::<_, String>(4)?);
+            let data = serde_json::from_str(&data).expect("json");
+            Ok(Logged { event_type, rule, subject: row.get(2)?, at_us: row.get(3)?, data })
+        })
+        .expect("query")
+        .map(|row| row.expect("row"))
+        .collect();
+    // What each rule says it rang about: the subject, the moment, and the event it followed.
+    let rang = |alert: &str| -> Vec<(&[u8], i64, &serde_json::Value)> {
+        let rule = format!("alert:{alert}");
+        let ours = events.iter().filter(|event| event.rule == rule);
+        ours.map(|ring| (ring.subject.as_slice(), ring.at_us, &ring.data["about"]["data"])).collect()
+    };
+    let told = events.iter().filter(|event| event.event_type != "alert.raised");
+    let mut each = Vec::new();
+    let mut calm = Vec::new();
+    let mut last_us: BTreeMap<&[u8], i64> = BTreeMap::new();
+    for event in told {
+        let ring = (event.subject.as_slice(), event.at_us, &event.data);
+        if event.data["record"]["value"].as_i64().expect("value") >= RINGS_FROM {
+            each.push(ring);
+        }
+        let awake = last_us.get(ring.0).is_none_or(|last| event.at_us - last >= QUIET_MS * 1_000);
+        if event.event_type == "json.changed" && awake {
+            last_us.insert(ring.0, event.at_us);
+            calm.push(ring);
+        }
+    }
+    assert_eq!(rang("each"), each, "each change once (seed {SEED})");
+    assert_eq!(rang("calm"), calm, "no sooner than the quiet time, and no later (seed {SEED})");
+    assert!(each.len() > KILLS && calm.len() > 10, "{} and {} rings to check", each.len(), calm.len());
 }

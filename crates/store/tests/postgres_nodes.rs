@@ -1,6 +1,7 @@
 //! What only several nodes on one PostgreSQL can get wrong: starting, upgrading, locking, clocks, hints, weeks.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use stakeout_core::{Field, FieldType, Kind, Span, Stream, Time};
 use stakeout_store::conformance::server::PostgresServer;
@@ -539,6 +540,157 @@ async fn history_goes_by_weeks() {
         Poll::of(&claim, 10 * week).with(|p| p.now = at(-50 * week)).remembers("x", 77, Stamp::Upstream);
     let done = world.done(old.with(|p| p.now = at(10 * week))).await;
     assert_eq!(done.history_rows, 1, "a time outside every week has a place");
+}
+
+/// Whatever becomes of the weeks, a write finds a place: while one is missing, while they are made and dropped, and while
+/// somebody who reads keeps them from being so.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_missing_week_never_blocks_a_write() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a"]).await;
+    let (raw, mut reader) = (raw(&url).await, raw(&url).await);
+    let week = 7 * 24 * 3_600;
+    let keep = Span::hours(4 * 7 * 24);
+    let retention = Retention { events: keep, history: keep, polls: keep, gone_records: keep };
+    let unplaced = "SELECT count(*) FROM history_default";
+    let mut claim = world.claim_one(0).await;
+    let mut price = 0;
+    let mut next = |claim: &Claim, secs: i64| {
+        price += 1;
+        Poll::of(claim, secs).with(|p| p.hold_until = Some(at(99 * week))).sees(claim, &[("x", price)])
+    };
+    world.store.prune(&retention, at(0), 100).await.expect("makes weeks");
+
+    let this_week = "SELECT 'history_w' || stakeout_week(at_us) FROM (SELECT $1::bigint AS at_us) moment";
+    let name: String = raw.query_one(this_week, &[&at(1).us()]).await.expect("a week").get(0);
+    raw.batch_execute(&format!("DROP TABLE {name}")).await.expect("somebody removes it");
+    let poll = next(&claim, 1);
+    world.done(poll.clone()).await;
+    claim = after(&claim, &poll);
+    assert_eq!(number(&raw, unplaced).await, 1, "kept aside");
+    world.store.prune(&retention, at(2), 100).await.expect("makes it again");
+    assert_eq!(number(&raw, unplaced).await, 0, "moved to its week");
+
+    // Somebody reads and takes their time: weeks have to wait, and whoever waits for weeks does not keep writers waiting.
+    let reading = reader.transaction().await.expect("begins");
+    reading.query("SELECT * FROM history", &[]).await.expect("reads");
+    let poll = next(&claim, 6 * week);
+    let (pruned, written) = tokio::join!(
+        world.store.prune(&retention, at(6 * week), 100),
+        tokio::time::timeout(Duration::from_secs(3), world.done(poll.clone())),
+    );
+    pruned.expect("gives up until later");
+    assert_eq!(written.expect("in time").history_rows, 1);
+    claim = after(&claim, &poll);
+    reading.commit().await.expect("has read");
+
+    // And while weeks come and go all the time.
+    let pruner = open(&url).await;
+    let pruning = tokio::spawn(async move {
+        for n in 7..=40 {
+            while pruner.prune(&retention, at(n * week), 100).await.expect("prune").more {}
+        }
+    });
+    for n in 7..=40 {
+        let poll = next(&claim, n * week);
+        assert_eq!(world.done(poll.clone()).await.history_rows, 1);
+        claim = after(&claim, &poll);
+    }
+    pruning.await.expect("done");
+    let left = world.store.history(SOURCE, print("x"), Some(STREAM), 99).await.expect("history");
+    let newest: Vec<i64> = left.iter().rev().take(4).filter_map(|row| row.values["price"].as_i64()).collect();
+    assert_eq!(newest, [36, 35, 34, 33], "nothing young was lost");
+}
+
+/// A holder renews everything it holds while its own commits and another node's are under way, in another order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn renewing_beside_commits_loses_no_claim_and_waits_in_no_circle() {
+    const ROUNDS: i64 = 30;
+    let url = database!();
+    let keys: Vec<String> = (0..16).map(|n| format!("t{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let world = World::with(open(&url).await, &keys).await;
+    let mut claims = world.claim(0).await;
+    let tokens: Vec<_> = claims.iter().rev().map(|claim| (claim.target, claim.fence)).collect();
+    let renewer = open(&url).await;
+    let (done, is_done) = tokio::sync::watch::channel(false);
+    let renewing = tokio::spawn(async move {
+        let mut renewed = 0;
+        while !*is_done.borrow() {
+            let lost = renewer.renew(&tokens, at(1_000 + renewed)).await.expect("renewed");
+            assert_eq!(lost, [], "nothing was lost");
+            renewed += 1;
+        }
+        renewed
+    });
+    for round in 1..=ROUNDS {
+        let polls: Vec<Poll> = claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
+        let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
+        for outcome in world.store.commit(batch).await.expect("commit") {
+            assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+        }
+        claims = claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect();
+    }
+    done.send_replace(true);
+    assert!(renewing.await.expect("done") >= 5, "both were at work");
+    let deadlocks = "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()";
+    assert_eq!(number(&raw(&url).await, deadlocks).await, 0);
+    for key in keys {
+        let until = world.row(key).await.lease_until;
+        assert!(until >= Some(at(600)), "{key} is held until {until:?}");
+    }
+}
+
+/// A node stops while its listing is on its way: nothing of it runs any more, its connection neither. Whoever writes the
+/// same source goes on, and so does it when it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stands_still_in_a_listing_holds_up_nobody() {
+    const ROUNDS: i64 = 40;
+    let url = database!();
+    let world = World::with(open(&url).await, &["list", "other"]).await;
+    let mut claims = world.claim(0).await;
+    claims.sort_by(|a, b| a.spec.key.cmp(&b.spec.key));
+    let (mut other, mut listing) = (claims.pop().expect("other"), claims.pop().expect("list"));
+    let (stands, has_stopped) = std::sync::mpsc::channel();
+    let (goes, may_go) = std::sync::mpsc::channel::<()>();
+    let node = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let store = runtime.block_on(open(&url));
+        let mut caught = 0;
+        for round in 1..=ROUNDS {
+            let named = |n: i64| format!("child{round}-{n}");
+            let upserts = (0..20).map(|n| wanted(&named(n), 9_000 + round)).collect();
+            let retire = (0..20).map(|n| format!("child{}-{n}", round - 1)).collect();
+            let mut poll = Poll::of(&listing, round).with(|p| p.hold_until = Some(at(600)));
+            poll = poll.sees(&listing, &[("listed", round)]).tells(&listing, "tick", "listed", Effect::Any);
+            poll.0.state.memory.version = round as u64;
+            poll.0.reconcile = Some(stakeout_store::Reconcile { upserts, retire });
+            let mut commit = store.commit(vec![Arc::new(poll.0.clone())]);
+            let stop = Duration::from_micros(round as u64 * 250);
+            let early = runtime.block_on(async {
+                tokio::select! { outcomes = &mut commit => Some(outcomes), () = tokio::time::sleep(stop) => None }
+            });
+            caught += u32::from(early.is_none());
+            stands.send(()).expect("heard");
+            may_go.recv().expect("told");
+            let outcomes = early.unwrap_or_else(|| runtime.block_on(commit)).expect("committed");
+            assert!(matches!(outcomes.as_slice(), [CommitOutcome::Done(_)]), "{outcomes:?}");
+            listing = after(&listing, &poll);
+        }
+        caught
+    });
+    for round in 1..=ROUNDS {
+        tokio::task::block_in_place(|| has_stopped.recv()).expect("it stands");
+        let poll = Poll::of(&other, round).with(|p| p.hold_until = Some(at(600)));
+        let mut poll = poll.sees(&other, &[("seen", round)]).tells(&other, "tick", "seen", Effect::Any);
+        poll.0.state.memory.version = round as u64;
+        let written = tokio::time::timeout(Duration::from_secs(3), world.done(poll.clone()));
+        written.await.unwrap_or_else(|_| panic!("round {round}: held up"));
+        other = after(&other, &poll);
+        goes.send(()).expect("it hears");
+    }
+    let caught = tokio::task::block_in_place(|| node.join()).expect("it went on");
+    assert!(caught >= 5, "only {caught} listings were caught on their way");
 }
 
 #[tokio::test]

@@ -145,12 +145,18 @@ async fn ring(
         source: job.source.name(),
         target: Some(&job.claim.spec),
         at: fetched.ended,
+        looked: job.claim.state.last_look(),
         facts: Some((&job.claim.state.facts, &compared.facts)),
         records,
         changes,
         told: &[],
         went: Went { failures, missed: planned.account.missed },
     };
+    let held = match records.is_empty() && rules.wants_records(&occasion) {
+        true => alerts::held(&*job.shared.store, job.source, &job.claim.snapshot).await?,
+        false => Vec::new(),
+    };
+    let occasion = if held.is_empty() { occasion } else { Occasion { records: &held, ..occasion } };
     // A poll is committed once under its number, so it tells rings of the same rule and subject apart.
     let id = |ring: &Ring, ordinal: u32| {
         let rule = format!("{RULE_PREFIX}{}", ring.alert);

@@ -109,6 +109,8 @@ fn rings(rule: &dyn Alerts, past: &Past, happening: &Happening) -> Vec<Ring> {
         source: &happening.source,
         target: happening.target.as_ref(),
         at: happening.at,
+        // Only moves are handed to it: what was still so at other looks is not known.
+        looked: None,
         facts: Some((&happening.facts, &happening.facts)),
         records: &happening.records,
         changes: &changes,

@@ -44,8 +44,8 @@ pub struct AlertConfig {
     /// Silence after it rang about the same runner, slot, race or source. Without it each sort of alert has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Duration>,
-    /// Rings again so long after it rang while what it tells of lasts; without it only when it had ceased in between. Only
-    /// for `odds`, `money`, `indicator` and `unhealthy`: the others tell of moments.
+    /// Rings again so long after it rang while what it tells of lasts, whether anything moves or not; without it only when
+    /// it had ceased in between. Only for `odds`, `money`, `indicator` and `unhealthy`: the others tell of moments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Duration>,
     /// Rings only within these hours.

@@ -15,6 +15,7 @@ use super::{AlertConfig, Direction, IndicatorOf, When, hours, moves};
 use crate::ConfigRefused;
 use crate::racing::timeline::{self, Band, RunnerHistory};
 use crate::racing::{FAMILY as RACING, MONEY_FLOW_HISTORY, ODDS_HISTORY};
+use crate::written::Duration;
 
 const PRICE: &str = "win_odds";
 const SHARE: &str = "hold_percentage";
@@ -27,6 +28,9 @@ const MISSED_QUIET: Span = Span::mins(10);
 
 /// Silence after an indicator's alert: the longest column of the timeline that changes while people bet.
 const COLUMN_QUIET: Span = Span::mins(5);
+
+/// A rule that repeats asks so often whether it is still so, where nothing moves.
+const STILL_EVERY: Span = Span::mins(1);
 
 /// How the type of the event ends that tells of refused credentials.
 const CREDENTIALS: &str = ".credentials";
@@ -80,6 +84,15 @@ impl Alerts for RuleBook {
         self.rules.is_empty()
     }
 
+    fn wants_records(&self, occasion: &Occasion<'_>) -> bool {
+        let wants = |rule: &AlertConfig| match &rule.when {
+            // A race is called by its name.
+            When::Start { before } => starts_in(occasion, before.0).is_some(),
+            _ => asks_if_still(rule, occasion),
+        };
+        self.awake(occasion.source, occasion.at).any(|(_, rule)| wants(rule))
+    }
+
     fn questions(&self, occasion: &Occasion<'_>) -> Vec<Question> {
         let mut wanted: BTreeMap<(Fingerprint, &str), Time> = BTreeMap::new();
         let mut ask = |record: &Record, stream: &'static str, since: Time| {
@@ -88,17 +101,18 @@ impl Alerts for RuleBook {
         };
         for (_, rule) in self.awake(occasion.source, occasion.at) {
             match &rule.when {
-                When::Odds { within, .. } => moved(occasion, PRICE)
+                When::Odds { within, .. } => looked_at(rule, occasion, PRICE)
                     .for_each(|(record, _)| ask(record, ODDS_HISTORY, occasion.at - within.0)),
-                When::Money { within, .. } => moved(occasion, SHARE)
+                When::Money { within, .. } => looked_at(rule, occasion, SHARE)
                     .for_each(|(record, _)| ask(record, MONEY_FLOW_HISTORY, occasion.at - within.0)),
                 When::Indicator { of, .. } => {
                     let Some(since) = grid_begin(occasion) else { continue };
                     match of {
                         IndicatorOf::Odds => {
-                            moved(occasion, PRICE).for_each(|(record, _)| ask(record, ODDS_HISTORY, since));
+                            looked_at(rule, occasion, PRICE)
+                                .for_each(|(record, _)| ask(record, ODDS_HISTORY, since));
                         }
-                        IndicatorOf::Money if moved(occasion, POOL).next().is_some() => {
+                        IndicatorOf::Money if looked_at(rule, occasion, POOL).next().is_some() => {
                             runners(occasion).for_each(|record| ask(record, MONEY_FLOW_HISTORY, since));
                         }
                         IndicatorOf::Money => {}
@@ -144,18 +158,63 @@ fn read(name: &str, rule: &Json) -> Result<AlertConfig, SettingRefused> {
     Ok(config)
 }
 
-/// The runners of which a field moved, with what it was.
-fn moved<'a>(
+/// What a field of a runner has done.
+#[derive(Clone, Copy)]
+enum Step {
+    /// It moved, from what it was.
+    Moved(Option<f64>),
+    /// It is where it was.
+    Still,
+}
+
+impl Step {
+    /// What it was before it moved.
+    fn from(self) -> Option<f64> {
+        match self {
+            Step::Moved(from) => from,
+            Step::Still => None,
+        }
+    }
+}
+
+/// The runners that a rule looks at: those of which a field moved, and if it asks whether it is still so, the others.
+fn looked_at<'a>(
+    rule: &AlertConfig,
     occasion: &'a Occasion<'a>,
     field: &'static str,
-) -> impl Iterator<Item = (&'a Record, Option<f64>)> {
-    occasion.changes.iter().filter_map(move |change| match change {
-        Change::Changed { record, fields } if is_runner(record) => {
-            let change = fields.iter().find(|change| change.field == field)?;
-            Some((*record, change.old.as_f64()))
-        }
-        _ => None,
-    })
+) -> impl Iterator<Item = (&'a Record, Step)> {
+    let moved = move || {
+        occasion.changes.iter().filter_map(move |change| match change {
+            Change::Changed { record, fields } if is_runner(record) => {
+                let change = fields.iter().find(|change| change.field == field)?;
+                Some((*record, Step::Moved(change.old.as_f64())))
+            }
+            _ => None,
+        })
+    };
+    let asks = asks_if_still(rule, occasion);
+    let has_moved = move |record: &Record| moved().any(|(one, _)| one.fingerprint == record.fingerprint);
+    let still = runners(occasion).filter(move |record| asks && !has_moved(record));
+    moved().chain(still.map(|record| (record, Step::Still)))
+}
+
+/// Whether a rule that repeats asks at this look whether what it tells of still lasts: at the first good one in each
+/// [`STILL_EVERY`], until the race has started.
+fn asks_if_still(rule: &AlertConfig, occasion: &Occasion<'_>) -> bool {
+    let (Some(Duration(repeat)), Some((_, facts))) = (rule.repeat, occasion.facts) else { return false };
+    let of_race = facts.start.is_some() && facts.stage == Stage::Pending && occasion.went.failures == 0;
+    let every = repeat.min(STILL_EVERY).as_us();
+    let first = occasion
+        .looked
+        .is_some_and(|before| before.us().div_euclid(every) != occasion.at.us().div_euclid(every));
+    of_race && first
+}
+
+/// The start of a race that begins within so long and has not begun.
+fn starts_in(occasion: &Occasion<'_>, before: Span) -> Option<Time> {
+    let (_, facts) = occasion.facts?;
+    let soon = |start: &Time| (*start - before..*start).contains(&occasion.at);
+    facts.start.filter(soon).filter(|_| facts.stage == Stage::Pending)
 }
 
 fn is_runner(record: &Record) -> bool {
@@ -193,18 +252,21 @@ impl Seen<'_> {
                 meant.then(|| (words::table(told.data), None))
             }),
             When::Pilot { pilot, within } => {
-                self.each_told(name, rule, |told| flies_soon(name, told, pilot, *within))
+                let rings = self.each_told(name, rule, |told| flies_soon(name, told, pilot, *within));
+                // Each of their races is told of as another subject: quiet is kept about the pilot.
+                let subject = target_fingerprint(&format!("pilot/{}", pilot.to_lowercase()));
+                rings.into_iter().map(|ring| Ring { subject, subject_key: pilot.clone(), ..ring }).collect()
             }
             When::Odds { direction, percent, within } => {
-                let of = moved(self.occasion, PRICE);
-                of.filter_map(|(record, old)| {
-                    self.price(name, rule, record, old, (*direction, *percent, within.0))
+                let of = looked_at(rule, self.occasion, PRICE);
+                of.filter_map(|(record, step)| {
+                    self.price(name, rule, record, step, (*direction, *percent, within.0))
                 })
                 .collect()
             }
             When::Money { points, within } => {
-                let of = moved(self.occasion, SHARE);
-                of.filter_map(|(record, old)| self.share(name, rule, record, old, (*points, within.0)))
+                let of = looked_at(rule, self.occasion, SHARE);
+                of.filter_map(|(record, step)| self.share(name, rule, record, step, (*points, within.0)))
                     .collect()
             }
             When::Indicator { of, percent } => self.indicators(name, rule, *of, *percent),
@@ -242,11 +304,12 @@ impl Seen<'_> {
         name: &str,
         rule: &AlertConfig,
         record: &Record,
-        old: Option<f64>,
+        step: Step,
         (direction, percent, within): (Direction, f64, Span),
     ) -> Option<Ring> {
         let now = record.get(PRICE)?.as_f64()?;
         let mut earlier = moves::since(self.rows(record, ODDS_HISTORY), PRICE, self.occasion.at - within);
+        let old = step.from();
         earlier.extend(old);
         let (from, by) =
             moves::percent(&earlier, now, direction).filter(|(_, by)| moves::reaches(*by, percent))?;
@@ -268,7 +331,7 @@ impl Seen<'_> {
             ),
         );
         let about = json!({ "from": from, "to": now, "percent": by });
-        of_move(rule, within, held, self.ring(name, rule, subject(record), words, about))
+        of_move(rule, within, step, held, self.ring(name, rule, subject(record), words, about))
     }
 
     fn share(
@@ -276,12 +339,13 @@ impl Seen<'_> {
         name: &str,
         rule: &AlertConfig,
         record: &Record,
-        old: Option<f64>,
+        step: Step,
         (points, within): (f64, Span),
     ) -> Option<Ring> {
         let now = record.get(SHARE)?.as_f64()?;
         let mut earlier =
             moves::since(self.rows(record, MONEY_FLOW_HISTORY), SHARE, self.occasion.at - within);
+        let old = step.from();
         earlier.extend(old);
         let (from, by) = moves::points(&earlier, now).filter(|(_, by)| moves::reaches(*by, points))?;
         let held = old
@@ -298,7 +362,7 @@ impl Seen<'_> {
             ),
         );
         let about = json!({ "from": from, "to": now, "points": by });
-        of_move(rule, within, held, self.ring(name, rule, subject(record), words, about))
+        of_move(rule, within, step, held, self.ring(name, rule, subject(record), words, about))
     }
 
     /// The runners whose cell of the present column has just reached a band.
@@ -319,7 +383,7 @@ impl Seen<'_> {
             (edge(indicator.band) >= percent).then_some(indicator)
         };
         let mut rings = Vec::new();
-        for (record, _) in moved(self.occasion, field) {
+        for (record, step) in looked_at(rule, self.occasion, field) {
             let Some(indicator) = reached(&now, &record.key) else { continue };
             let runner = words::runner(record);
             let what = match of {
@@ -334,7 +398,7 @@ impl Seen<'_> {
             let about = json!({ "percent": indicator.percent, "band": indicator.band });
             let ring = self.ring(name, rule, subject(record), words, about);
             let held = reached(&before, &record.key).is_some();
-            rings.extend(of_move(rule, COLUMN_QUIET, held, ring));
+            rings.extend(of_move(rule, COLUMN_QUIET, step, held, ring));
         }
         rings
     }
@@ -365,12 +429,8 @@ impl Seen<'_> {
     }
 
     fn bell(&self, name: &str, rule: &AlertConfig, before: Span) -> Option<Ring> {
-        let (target, (_, facts)) = (self.occasion.target?, self.occasion.facts?);
-        let start = facts.start?;
-        let at = self.occasion.at;
-        if facts.stage != Stage::Pending || at < start - before || at >= start {
-            return None;
-        }
+        let target = self.occasion.target?;
+        let (start, at) = (starts_in(self.occasion, before)?, self.occasion.at);
         let races =
             self.occasion.records.iter().find(|r| r.kind.family == RACING && r.kind.collection == "races");
         let called = races.and_then(|race| race.get("name")).and_then(Value::as_text).unwrap_or(&target.key);
@@ -460,15 +520,16 @@ impl Seen<'_> {
     }
 }
 
-/// A move rings when it gets there; while it stays there, only if the rule repeats.
-fn of_move(rule: &AlertConfig, within: Span, held: bool, ring: Ring) -> Option<Ring> {
+/// A move rings when it gets there; while it stays there, whether it moves or not, only if the rule repeats.
+fn of_move(rule: &AlertConfig, within: Span, step: Step, held: bool, ring: Ring) -> Option<Ring> {
     let quiet = rule.quiet.map_or(within, |quiet| quiet.0);
-    let quiet = match (held, rule.repeat) {
-        (false, _) => quiet,
-        (true, Some(repeat)) => repeat.0.max(quiet),
-        (true, None) => return None,
+    let again = rule.repeat.map(|repeat| repeat.0.max(quiet));
+    let (requires, quiet) = match (step, held) {
+        (Step::Moved(_), false) => (Effect::Changed, quiet),
+        (Step::Moved(_), true) => (Effect::Changed, again?),
+        (Step::Still, _) => (Effect::Any, again?),
     };
-    Some(Ring { requires: Effect::Changed, quiet: Some(quiet), ..ring })
+    Some(Ring { requires, quiet: Some(quiet), ..ring })
 }
 
 fn subject(record: &Record) -> (Fingerprint, &str) {

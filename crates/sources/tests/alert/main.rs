@@ -60,6 +60,8 @@ fn race() -> TargetSpec {
 /// One look at a race.
 struct Look {
     at: Time,
+    /// When the look before it was.
+    before: Time,
     facts: Facts,
     record: Record,
     fields: Vec<FieldChange>,
@@ -72,6 +74,7 @@ impl Look {
     fn at(secs: i64) -> Look {
         Look {
             at: at(secs),
+            before: at(secs - 1),
             facts: Facts { start: Some(at(0)), ..Facts::default() },
             record: runner(7.0, 20.0, 0.0),
             fields: Vec::new(),
@@ -91,6 +94,11 @@ impl Look {
 
     fn knowing(mut self, field: &str, rows: &[(i64, f64)]) -> Look {
         self.history = rows.iter().map(|(secs, value)| (at(*secs), json!({ field: value }))).collect();
+        self
+    }
+
+    fn after(mut self, secs: i64) -> Look {
+        self.before = at(secs);
         self
     }
 
@@ -120,6 +128,7 @@ impl Look {
             source: "nz",
             target: Some(&target),
             at: self.at,
+            looked: Some(self.before),
             facts: Some((&before, &self.facts)),
             records: std::slice::from_ref(&self.record),
             changes: &changes,
@@ -162,6 +171,38 @@ fn a_price_that_stays_short_does_not_ring_again_unless_asked_to() {
     let mut rule = steam();
     rule["repeat"] = json!("30m");
     assert_eq!(look().rings(&book(rule))[0].quiet, Some(Span::mins(30)));
+}
+
+#[test]
+fn a_rule_that_repeats_asks_once_a_minute_whether_it_is_still_so_where_nothing_moves() {
+    let again = |mut rule: Json| {
+        rule["repeat"] = json!("30m");
+        book(rule)
+    };
+    // 12 → 9 was a while ago; the price of 9 stands.
+    let still = |secs: i64| {
+        let look = Look::at(secs).knowing("win_odds", &[(-900, 12.0), (-550, 9.0)]);
+        Look { record: runner(9.0, 20.0, 0.0), ..look }
+    };
+    assert!(still(-60).after(-61).rings(&book(steam())).is_empty(), "without being asked to it does not");
+    let rings = still(-60).after(-61).rings(&again(steam()));
+    assert_eq!(rings[0].data["title"], "3 Fast shortened to 9");
+    assert_eq!((rings[0].requires, rings[0].quiet), (Effect::Any, Some(Span::mins(30))), "nothing changed");
+    assert!(still(-59).after(-60).rings(&again(steam())).is_empty(), "it was asked in this minute");
+    let mut failed = still(-60);
+    failed.went.failures = 1;
+    assert!(failed.rings(&again(steam())).is_empty(), "nobody knows");
+    let mut started = still(-60);
+    started.facts.stage = Stage::Started;
+    assert!(started.rings(&again(steam())).is_empty());
+    assert!(still(60).after(59).rings(&again(steam())).is_empty(), "12 is out of the window: it is over");
+
+    let money = json!({ "when": { "on": "money", "points": 5, "within": "10m" } });
+    let share = Look::at(-60).knowing("hold_percentage", &[(-500, 10.0), (-300, 20.0)]);
+    assert_eq!(share.titles(&again(money)), ["Money for 3 Fast"]);
+    let band = json!({ "when": { "on": "indicator", "of": "odds", "percent": 25 } });
+    let cell = Look::at(-250).after(-310).knowing("win_odds", &[(-3600, 12.0), (-290, 7.0)]);
+    assert_eq!(cell.titles(&again(band)), ["3 Fast: price shortened"]);
 }
 
 #[test]
@@ -284,6 +325,10 @@ fn a_pilot_is_called_once_per_race() {
         (&json!("Alex flies in 2 races"), &json!("Alex flies next"))
     );
     assert_eq!(soon[0].dedupe_key, sooner[0].dedupe_key);
+    // Seated in another race, they are called for that one; quiet is kept about the pilot, whichever race it is.
+    let reseated = told(1, "r7");
+    assert_ne!(reseated[0].dedupe_key, soon[0].dedupe_key);
+    assert_eq!((reseated[0].subject, reseated[0].subject_key.as_str()), (soon[0].subject, "ALEX"));
 }
 
 #[test]

@@ -86,6 +86,71 @@ limits = {{ requests_per_second = {PER_SECOND}, burst = {BURST}, concurrency = {
     )
 }
 
+/// Five requests a second in all, a quarter of what the buckets could use; a node shows its name as its key.
+const BUDGET_PER_SECOND: f64 = 5.0;
+
+fn tables(server: &Loopback) -> String {
+    format!(
+        r#"
+[source.nyc]
+kind = "tables"
+base_url = "{url}"
+days = 10
+party_sizes = [2]
+budget = "{budget}/min"
+min_interval = "1s"
+max_interval = "1min"
+limits = {{ requests_per_second = 200, burst = 20, concurrency = 20, jitter = "0ms" }}
+"#,
+        url = server.url(""),
+        budget = BUDGET_PER_SECOND * 60.0,
+    )
+}
+
+/// One price for all: it is computed by one node and read by the other, and together they ask as often as the budget says.
+#[test]
+fn an_adaptive_budget_holds_for_all_nodes_together() {
+    let Some(site) = Site::new() else { return };
+    let venue = serde_json::json!({
+        "id": { "resy": 1 }, "name": "Venue", "neighborhood": "Tribeca", "availability": { "slots": [] },
+    });
+    let page = serde_json::json!({
+        "meta": { "total": 1, "total_pages": 1 }, "search": { "hits": [venue] },
+    });
+    let server = Loopback::start(move |_| Act::json(&page));
+    let mut nodes = ["one", "two"].map(|name| {
+        let variables = [("RESY_API_KEY", name), ("RESY_AUTH_TOKEN", "t")];
+        site.odd_node(name, &site.database, &tables(&server), &variables)
+    });
+    let eye = site.eye();
+    let prices = || eye.texts("SELECT price::text FROM prices");
+    let writer = || eye.texts("SELECT owner FROM leases WHERE name = 'price nyc'");
+    until("there is a price", || prices().len() == 1);
+    let holders = "SELECT DISTINCT owner FROM targets WHERE owner IS NOT NULL ORDER BY owner";
+    until("both hold some of the buckets", || eye.texts(holders) == ["one", "two"]);
+    let wrote = writer();
+    let by = |name: &str, seen: &Seen| seen.header("authorization").is_some_and(|key| key.contains(name));
+    let count = |since: Instant, name: &str| since_by(&server, since, |seen| by(name, seen));
+    until("the first look at everything is over", || {
+        eye.number("SELECT min(poll_no)::text FROM targets WHERE role = 'bucket'") > 0
+    });
+    let began = Instant::now();
+    let wanted = 7 * BUDGET_PER_SECOND as usize;
+    until("they ask for a while", || count(began, "") >= wanted);
+    let took = began.elapsed().as_secs_f64();
+    let (one, two) = (count(began, "one"), count(began, "two"));
+    assert_eq!((writer(), prices().len()), (wrote, 1), "one node has written the price all the while");
+    nodes.iter_mut().for_each(|node| node.stop());
+    println!("{one} and {two} requests in {took:.1} s");
+    let rate = (one + two) as f64 / took;
+    assert!((BUDGET_PER_SECOND * 0.6..BUDGET_PER_SECOND * 1.25).contains(&rate), "{rate:.1} per second");
+    assert!(one.min(two) * 6 > one + two, "both work: {one} and {two}");
+}
+
+fn since_by(server: &Loopback, began: Instant, is_meant: impl Fn(&Seen) -> bool) -> usize {
+    since(server, began).iter().filter(|seen| is_meant(seen)).count()
+}
+
 fn asked_by(seen: &[Seen]) -> BTreeMap<String, usize> {
     let mut counts = BTreeMap::new();
     for seen in seen {

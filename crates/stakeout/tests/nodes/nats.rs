@@ -82,7 +82,9 @@ fn every_event_reaches_the_stream_once_whoever_dies() {
     let Some(mut broker) = Broker::start(site.dir.path(), None) else { return };
     let port = broker.port;
     let mut truth = Truth::new(1_500);
-    let sink = format!("[sink.events]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:{port}\"\n");
+    let sink = format!(
+        "[sink.events]\nkind = \"nats\"\nurl = \"nats://127.0.0.1:{port}\"\nallow = [\"127.0.0.1\"]\n"
+    );
     let sources = format!("{}\n{sink}", truth.source("40ms"));
     let names = ["one", "two"];
     let configs = names.map(|name| site.configure(name, &site.database, "off", &sources));
