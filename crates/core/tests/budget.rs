@@ -68,8 +68,8 @@ struct Watched {
 /// Polls by the estimates for `days`, re-pricing every half hour; the mean measured delay, the time of learning
 /// included, and the requests made per second.
 fn learned_delay(items: &[Item], dice: &mut Dice, days: f64) -> (f64, f64) {
-    // One pooled guess for all, as a source that knows nothing about its targets would have.
-    let guess = RateEstimate::new(MEDIAN * 4.0, 0.3, Span::hours(24 * 30));
+    // As the engine begins with every target: nothing is known about this market.
+    let guess = RateEstimate::default();
     let mut watched: Vec<Watched> = items
         .iter()
         .map(|item| {

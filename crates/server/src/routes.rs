@@ -327,10 +327,10 @@ fn of_tables() -> Vec<Route> {
     vec![
         about(Route::get("/v1/tables/{source}/just-opened", tables::just_opened), "Tables that just opened")
             .query::<tables::TableQuery>()
-            .answers::<Vec<tables::Day>>("By date and venue"),
+            .answers::<Vec<tables::Day>>("By date and venue; the `Link` header leads to those after them"),
         about(Route::get("/v1/tables/{source}/still-open", tables::still_open), "Tables that are still open")
             .query::<tables::TableQuery>()
-            .answers::<Vec<tables::Day>>("By date and venue"),
+            .answers::<Vec<tables::Day>>("By date and venue; the `Link` header leads to those after them"),
         about(
             Route::get("/v1/tables/{source}/buckets", tables::buckets),
             "The searches, and how they are doing",
@@ -342,8 +342,9 @@ fn of_tables() -> Vec<Route> {
         )
         .answers::<tables::Rebaselined>("How many buckets")
         .or(&[Sort::Unavailable]),
-        about(Route::get("/v1/tables/{source}/venues", tables::venues), "Lists venues")
-            .answers::<Vec<records::Record>>("At most a thousand"),
+        about(Route::get("/v1/tables/{source}/venues", venues::list), "Lists venues")
+            .query::<venues::VenueQuery>()
+            .answers::<Vec<records::Record>>("Venues; the `Link` header leads to those after them"),
         venue(
             Route::get("/v1/tables/{source}/venues/{venue}", venues::one),
             "What opened at a venue, and when",

@@ -4,20 +4,20 @@ pub(crate) mod venues;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
+use http::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value as Json};
 use stakeout_core::{Event, Fingerprint, Span, Time};
 use stakeout_sources::tables::feed::{self, BucketHealth, Filter, Holding, JUST_OPENED, SlotNow};
 use stakeout_sources::tables::{DROP, FAMILY};
-use stakeout_store::{EventFilter, RecordFilter, StoredRecord, TargetFilter, TargetId, TargetRow};
+use stakeout_store::{EventFilter, StoredRecord, TargetFilter, TargetId, TargetRow};
 
 use crate::app::App;
-use crate::ask::{Asked, PAGE_MAX, Path};
+use crate::ask::{Asked, PAGE_MAX, Path, page_size};
 use crate::problem::Problem;
-use crate::records::Record;
-use crate::reply::Reply;
+use crate::reply::{Listed, Reply};
 use crate::schema::{Instant, Print};
 
 /// Drops and buckets that are looked at for one answer, the newest.
@@ -49,6 +49,11 @@ pub(crate) struct TableQuery {
     /// For `just-opened`: opened within so many minutes; 30 unless given.
     #[schemars(range(min = 1, max = MINUTES_MAX))]
     minutes: Option<u32>,
+    /// Only what opened after this sequence number.
+    after: Option<u64>,
+    /// At most so many slots, the first by their sequence numbers; the `Link` header leads to the others.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
 }
 
 impl TableQuery {
@@ -65,6 +70,8 @@ impl TableQuery {
             neighborhood: self.neighborhood.clone(),
             follow: ids(&self.follow),
             exclude: ids(&self.exclude),
+            after: self.after,
+            most: Some(page_size(self.limit.or(Some(PAGE_MAX)))? as usize),
         })
     }
 
@@ -97,6 +104,33 @@ pub(crate) struct Day {
     date: String,
     /// By name.
     venues: Vec<Venue>,
+    /// How fresh that is: the searches for this date, by id.
+    buckets: Vec<Health>,
+}
+
+/// How a search is doing.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Health {
+    bucket_id: String,
+    /// Its last scan.
+    #[schemars(with = "Option<Instant>")]
+    last_scan: Option<Time>,
+    polls: u64,
+    staleness_ms: Option<i64>,
+    /// Not scanned for so long that it says nothing about now.
+    stale: bool,
+}
+
+impl From<&BucketHealth> for Health {
+    fn from(health: &BucketHealth) -> Health {
+        Health {
+            bucket_id: health.bucket_id.clone(),
+            last_scan: health.last_scan,
+            polls: health.polls,
+            staleness_ms: health.staleness_ms,
+            stale: health.stale,
+        }
+    }
 }
 
 /// The open tables of a venue.
@@ -135,17 +169,11 @@ pub(crate) struct Slot {
     seq: u64,
 }
 
-/// How a bucket is doing.
+/// A search, and what it found.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Bucket {
-    bucket_id: String,
-    /// Its last scan.
-    #[schemars(with = "Option<Instant>")]
-    last_scan: Option<Time>,
-    polls: u64,
-    staleness_ms: Option<i64>,
-    /// Not scanned for so long that it says nothing about now.
-    stale: bool,
+    #[serde(flatten)]
+    health: Health,
     /// Tables that are open by its last scan, whether they were told of or not, also those that another bucket shows.
     open_slots: u64,
     /// The venues that have them.
@@ -175,7 +203,11 @@ impl From<feed::Day> for Day {
             neighborhood: venue.neighborhood,
             slots: venue.slots.into_iter().map(slot).collect(),
         };
-        Day { date: day.date, venues: day.venues.into_iter().map(venue).collect() }
+        Day {
+            date: day.date,
+            venues: day.venues.into_iter().map(venue).collect(),
+            buckets: day.buckets.iter().map(Health::from).collect(),
+        }
     }
 }
 
@@ -240,28 +272,36 @@ async fn buckets_of(
     Ok((rows.iter().map(health).collect(), ids))
 }
 
+/// What the feed shows, with the way to what comes after it.
+fn listed(shown: feed::Shown, uri: &Uri) -> Listed<Day> {
+    let days = shown.days.into_iter().map(Day::from).collect();
+    Listed::new(days, uri, "after", shown.next.map(|seq| seq.to_string()))
+}
+
 /// Tables that opened a moment ago and still are open.
 pub(crate) async fn just_opened(
     State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
     Path(source): Path<String>,
     Asked(query): Asked<TableQuery>,
-) -> Result<Reply<Vec<Day>>, Problem> {
+) -> Result<Listed<Day>, Problem> {
     let (within, filter) = (query.within()?, query.filter()?);
     let stored = Stored::read(&app, &source).await?;
-    let days = stored.with(|holding| feed::just_opened(holding, app.now(), within, &filter));
-    Ok(Reply(days.into_iter().map(Day::from).collect()))
+    let shown = stored.with(|holding| feed::just_opened(holding, app.now(), within, &filter));
+    Ok(listed(shown, &uri))
 }
 
 /// All tables that were told of and still are open.
 pub(crate) async fn still_open(
     State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
     Path(source): Path<String>,
     Asked(query): Asked<TableQuery>,
-) -> Result<Reply<Vec<Day>>, Problem> {
+) -> Result<Listed<Day>, Problem> {
     let filter = query.filter()?;
     let stored = Stored::read(&app, &source).await?;
-    let days = stored.with(|holding| feed::still_open(holding, &filter));
-    Ok(Reply(days.into_iter().map(Day::from).collect()))
+    let shown = stored.with(|holding| feed::still_open(holding, &filter));
+    Ok(listed(shown, &uri))
 }
 
 /// What is open in a bucket, and what opened.
@@ -294,6 +334,7 @@ pub(crate) async fn buckets(
     }
     let still = stored.with(|holding| feed::still_open(holding, &Filter::default()));
     let still: Vec<String> = still
+        .days
         .into_iter()
         .flat_map(|day| day.venues.into_iter().flat_map(|venue| venue.slots))
         .map(|slot| slot.bucket_id)
@@ -305,11 +346,7 @@ pub(crate) async fn buckets(
         let count = counts.get(health.bucket_id.as_str());
         let counted = |n: fn(&Count) -> u64| count.map_or(0, n);
         Bucket {
-            bucket_id: health.bucket_id.clone(),
-            last_scan: health.last_scan,
-            polls: health.polls,
-            staleness_ms: health.staleness_ms,
-            stale: health.stale,
+            health: health.into(),
             open_slots: counted(|count| count.open),
             venues_open: counted(|count| count.venues),
             drops_24h: counted(|count| count.drops),
@@ -337,16 +374,4 @@ pub(crate) async fn rebaseline(
         app.control.rebaseline(&source, bucket).await?;
     }
     Ok(Reply(Rebaselined { buckets: buckets.len() }))
-}
-
-/// The venues, at most a thousand.
-pub(crate) async fn venues(
-    State(app): State<App>,
-    Path(source): Path<String>,
-) -> Result<Reply<Vec<Record>>, Problem> {
-    crate::sources::of_family(&app, &source, FAMILY)?;
-    let kind = Some(format!("{FAMILY}_venues"));
-    let filter = RecordFilter { source, kind, limit: PAGE_MAX, ..RecordFilter::default() };
-    let listed = app.store.list_records(&filter).await?;
-    Ok(Reply(listed.into_iter().map(|listed| listed.record.into()).collect()))
 }

@@ -1,18 +1,18 @@
-//! One venue: what is open there, what opened before, and whether anybody wants to hear of it.
+//! The venues; of each what is open there, what opened before, and whether anybody wants to hear of it.
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use schemars::JsonSchema;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use stakeout_core::{Fingerprint, Time};
 use stakeout_sources::tables::{FAMILY, feed};
 use stakeout_store::{RecordFilter, StoredRecord};
 
 use super::Stored;
 use crate::app::App;
-use crate::ask::{PAGE_MAX, Path};
+use crate::ask::{Asked, PAGE_MAX, Path, page_size};
 use crate::problem::Problem;
 use crate::records::Record;
-use crate::reply::Reply;
+use crate::reply::{Listed, Reply};
 use crate::schema::{Instant, Print};
 
 /// Venues that are looked through for one by its id.
@@ -108,6 +108,43 @@ async fn find(app: &App, source: &str, venue: &str) -> Result<StoredRecord, Prob
     Err(Problem::not_found(format!(
         "source {source:?} knows no venue {venue}: /v1/tables/{source}/venues lists them"
     )))
+}
+
+/// Which venues.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct VenueQuery {
+    /// Those that no search lists any more, too.
+    gone: bool,
+    /// Those after this place, from the `Link` header of an earlier part.
+    after: Option<u64>,
+    /// At most so many: a thousand unless given.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+/// The venues.
+pub(crate) async fn list(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    Path(source): Path<String>,
+    Asked(query): Asked<VenueQuery>,
+) -> Result<Listed<Record>, Problem> {
+    crate::sources::of_family(&app, &source, FAMILY)?;
+    let limit = page_size(query.limit.or(Some(PAGE_MAX)))?;
+    let filter = RecordFilter {
+        source,
+        kind: Some(format!("{FAMILY}_venues")),
+        gone: query.gone,
+        after: query.after,
+        limit,
+        ..RecordFilter::default()
+    };
+    let found = app.store.list_records(&filter).await?;
+    let full = found.len() == limit as usize;
+    let cursor = found.last().filter(|_| full).map(|last| last.row.to_string());
+    let venues = found.into_iter().map(|found| found.record.into()).collect();
+    Ok(Listed::new(venues, &uri, "after", cursor))
 }
 
 /// One venue.

@@ -64,6 +64,19 @@ impl Day {
         .await
     }
 
+    /// A list part by part, as the `Link` headers lead through it.
+    async fn parts(&self, path: String) -> Vec<Json> {
+        let (mut parts, mut next) = (Vec::new(), Some(path));
+        while let Some(path) = next {
+            let response = self.http.get(format!("{}{path}", self.base)).send().await.expect("an answer");
+            assert_eq!(response.status(), 200, "{path}");
+            let link = response.headers().get("link").map(|link| link.to_str().expect("text").to_owned());
+            next = link.and_then(|link| Some(link.strip_prefix('<')?.split_once('>')?.0.to_owned()));
+            parts.push(serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON"));
+        }
+        parts
+    }
+
     async fn stop(self) {
         self.stop.cancel();
         within(self.server).await.expect("stops");
@@ -153,12 +166,8 @@ async fn races_are_listed_by_meeting_and_page_by_page(day: &Day, meeting: &str) 
     };
     let whole = ids(&whole);
     assert!(whole.len() > 2, "{whole:?}");
-    let (mut found, mut next) = (Vec::new(), Some(format!("{of_meeting}&limit=2")));
-    while let Some(path) = next {
-        let response = day.http.get(format!("{}{path}", day.base)).send().await.expect("an answer");
-        let link = response.headers().get("link").map(|link| link.to_str().expect("text").to_owned());
-        next = link.and_then(|link| Some(link.strip_prefix('<')?.split_once('>')?.0.to_owned()));
-        let page: Json = serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON");
+    let mut found = Vec::new();
+    for page in day.parts(format!("{of_meeting}&limit=2")).await {
         assert!(ids(&page).len() <= 2);
         found.extend(ids(&page));
     }
@@ -235,9 +244,11 @@ async fn tables_that_open_are_shown_until_they_close() {
     })
     .await;
     day.until("/v1/tables/nyc/venues", some).await;
+    venues_are_listed_part_by_part(&day).await;
     let opened = day.until("/v1/tables/nyc/just-opened", some).await;
     let venue = opened[0]["venues"][0]["venue_id"].as_str().expect("a venue").to_owned();
     assert!(opened[0]["venues"][0]["slots"][0]["opened_at"].is_string());
+    what_is_open_comes_with_health_and_part_by_part(&day).await;
     a_venue_has_a_past_and_can_be_followed(&day, &venue).await;
     let without = day.get(&format!("/v1/tables/nyc/still-open?exclude={venue}")).await.1;
     assert!(!without.to_string().contains(&format!("\"venue_id\":\"{venue}\"")), "{without}");
@@ -245,7 +256,16 @@ async fn tables_that_open_are_shown_until_they_close() {
     for shown in only.as_array().expect("days") {
         assert!(shown["venues"].as_array().expect("venues").iter().all(|v| v["venue_id"] == venue.as_str()));
     }
-    let refused = ["minutes=0", "minutes=100001", "date=tomorrow", "date=2026-2-8", "from=8pm", "to=25:00"];
+    let refused = [
+        "limit=0",
+        "after=-1",
+        "minutes=0",
+        "minutes=100001",
+        "date=tomorrow",
+        "date=2026-2-8",
+        "from=8pm",
+        "to=25:00",
+    ];
     for query in refused {
         let (status, problem) = day.get(&format!("/v1/tables/nyc/just-opened?{query}")).await;
         assert_eq!(status, 400, "{query}");
@@ -295,4 +315,54 @@ async fn a_venue_has_a_past_and_can_be_followed(day: &Day, venue: &str) {
     assert_eq!(day.get("/v1/tables/nyc/venues/none").await.0, 404);
     let nobody = day.http.put(format!("{}/v1/tables/nyc/venues/none/follow", day.base)).send().await;
     assert_eq!(nobody.expect("an answer").status(), 404);
+}
+
+async fn venues_are_listed_part_by_part(day: &Day) {
+    let ids = |venues: &Json| -> Vec<String> {
+        let venues = venues.as_array().expect("venues");
+        venues.iter().map(|venue| venue["key"].as_str().expect("an id").to_owned()).collect()
+    };
+    // All that are there, as long as no poll brings another one meanwhile.
+    within(async {
+        loop {
+            let before = ids(&day.get("/v1/tables/nyc/venues").await.1);
+            let parts = day.parts("/v1/tables/nyc/venues?limit=7".to_owned()).await;
+            assert!(parts.iter().all(|part| ids(part).len() <= 7));
+            let found: Vec<String> = parts.iter().flat_map(ids).collect();
+            if before == ids(&day.get("/v1/tables/nyc/venues").await.1) {
+                assert!(found.len() > 7, "{found:?}");
+                assert_eq!(found, before);
+                return;
+            }
+        }
+    })
+    .await;
+    assert_eq!(day.get("/v1/tables/nyc/venues?limit=1001").await.0, 400);
+}
+
+async fn what_is_open_comes_with_health_and_part_by_part(day: &Day) {
+    let seqs = |days: &Json| -> Vec<u64> {
+        let slots =
+            days.as_array().into_iter().flatten().flat_map(|day| day["venues"].as_array().expect("venues"));
+        let slots = slots.flat_map(|venue| venue["slots"].as_array().expect("slots"));
+        let mut seqs: Vec<u64> = slots.filter_map(|slot| slot["seq"].as_u64()).collect();
+        seqs.sort_unstable();
+        seqs
+    };
+    let open = day.until("/v1/tables/nyc/still-open", |open| seqs(open).len() > 1).await;
+    for date in open.as_array().expect("days") {
+        let buckets = date["buckets"].as_array().expect("buckets");
+        assert_eq!(buckets.len(), 1, "one time a day: {buckets:?}");
+        assert_eq!(buckets[0]["bucket_id"], format!("{}_19:30", date["date"].as_str().expect("a date")));
+        assert_eq!(buckets[0]["stale"], false);
+        assert!(buckets[0]["last_scan"].is_string() && buckets[0]["polls"].as_u64() > Some(0));
+    }
+    let first = seqs(&open)[0];
+    let after = day.get(&format!("/v1/tables/nyc/still-open?after={first}")).await.1;
+    assert!(seqs(&after).iter().all(|seq| *seq > first), "{after}");
+    let parts: Vec<Vec<u64>> =
+        day.parts("/v1/tables/nyc/still-open?limit=1".to_owned()).await.iter().map(seqs).collect();
+    assert!(parts.iter().all(|part| part.len() <= 1), "{parts:?}");
+    let walked: Vec<u64> = parts.into_iter().flatten().collect();
+    assert!(walked.len() > 1 && walked.is_sorted(), "{walked:?}");
 }

@@ -55,6 +55,11 @@ impl BucketHealth {
             stale: age.is_none_or(|age| age >= STALE_AFTER),
         }
     }
+
+    /// The date that it searches: an id ends with date and time, whether a market's name is in front or not.
+    fn date(&self) -> &str {
+        self.bucket_id.rsplit('_').nth(1).unwrap_or_default()
+    }
 }
 
 /// Which slots are wanted; what is not said is not filtered by.
@@ -74,6 +79,19 @@ pub struct Filter {
     pub follow: BTreeSet<String>,
     /// None of these venues.
     pub exclude: BTreeSet<String>,
+    /// Only drops with a greater sequence number: those that a reader has not seen.
+    pub after: Option<u64>,
+    /// At most so many slots, those with the least sequence numbers.
+    pub most: Option<usize>,
+}
+
+/// What the feed shows, or a part of it.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Shown {
+    /// By date.
+    pub days: Vec<Day>,
+    /// Where the next part begins: the last sequence number of this one. `None` when this is all.
+    pub next: Option<u64>,
 }
 
 /// A date that somebody filters by: `2026-02-28`.
@@ -93,6 +111,8 @@ pub struct Day {
     pub date: String,
     /// Its venues by name.
     pub venues: Vec<VenueOpen>,
+    /// Its buckets by id: how fresh what is said about this date is.
+    pub buckets: Vec<BucketHealth>,
 }
 
 /// The open slots of a venue.
@@ -143,7 +163,7 @@ pub struct Holding<'a> {
 }
 
 /// The drops of the last `within` that are still open, without those that only a stale bucket knows.
-pub fn just_opened(holding: &Holding<'_>, now: Time, within: Span, filter: &Filter) -> Vec<Day> {
+pub fn just_opened(holding: &Holding<'_>, now: Time, within: Span, filter: &Filter) -> Shown {
     let fresh = |drop: &OpenDrop<'_>| {
         let health = holding.buckets.get(&drop.event.target);
         now - drop.opened_at <= within && health.is_some_and(|health| !health.stale)
@@ -152,7 +172,7 @@ pub fn just_opened(holding: &Holding<'_>, now: Time, within: Span, filter: &Filt
 }
 
 /// All drops that are still open, whenever they opened.
-pub fn still_open(holding: &Holding<'_>, filter: &Filter) -> Vec<Day> {
+pub fn still_open(holding: &Holding<'_>, filter: &Filter) -> Shown {
     by_date(holding, filter, |_| true)
 }
 
@@ -191,7 +211,8 @@ impl<'a> OpenDrop<'a> {
         let same = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_ref().is_none_or(|w| found.is_some_and(|f| f.to_lowercase() == w.trim().to_lowercase()))
         };
-        filter.date.is_none_or(|wanted| date == Some(wanted))
+        filter.after.is_none_or(|after| self.event.seq > after)
+            && filter.date.is_none_or(|wanted| date == Some(wanted))
             && same(&filter.neighborhood, self.text("neighborhood"))
             && filter.party_size.is_none_or(|size| self.party_sizes().contains(&size))
             && filter.from.is_none_or(|from| clock.is_some_and(|clock| clock >= from))
@@ -216,14 +237,25 @@ impl<'a> OpenDrop<'a> {
     }
 }
 
-fn by_date(holding: &Holding<'_>, filter: &Filter, wanted: impl Fn(&OpenDrop<'_>) -> bool) -> Vec<Day> {
+fn by_date(holding: &Holding<'_>, filter: &Filter, wanted: impl Fn(&OpenDrop<'_>) -> bool) -> Shown {
     // Of several drops of one slot the newest counts: it closed in between.
     let mut newest: BTreeMap<Fingerprint, OpenDrop<'_>> = BTreeMap::new();
     for drop in holding.drops.iter().filter_map(|event| OpenDrop::of(event, holding.slots)) {
         newest.insert(drop.event.subject, drop);
     }
+    let mut shown: Vec<OpenDrop<'_>> =
+        newest.into_values().filter(|drop| drop.passes(filter) && wanted(drop)).collect();
+    shown.sort_by_key(|drop| drop.event.seq);
+    let most = filter.most.unwrap_or(usize::MAX);
+    let more = shown.len() > most;
+    shown.truncate(most);
+    let next = shown.last().filter(|_| more).map(|drop| drop.event.seq);
+    Shown { days: days(holding, &shown), next }
+}
+
+fn days(holding: &Holding<'_>, shown: &[OpenDrop<'_>]) -> Vec<Day> {
     let mut days: BTreeMap<String, BTreeMap<String, VenueOpen>> = BTreeMap::new();
-    for drop in newest.values().filter(|drop| drop.passes(filter) && wanted(drop)) {
+    for drop in shown {
         let text = |field: &str| drop.text(field).map(str::to_owned);
         let venue_id = text("venue_id").unwrap_or_default();
         let venues = days.entry(text("date").unwrap_or_default()).or_default();
@@ -239,7 +271,8 @@ fn by_date(holding: &Holding<'_>, filter: &Filter, wanted: impl Fn(&OpenDrop<'_>
         let mut venues: Vec<VenueOpen> = venues.into_values().collect();
         venues.iter_mut().for_each(|venue| venue.slots.sort_by(|a, b| a.start.cmp(&b.start)));
         venues.sort_by(|a, b| (&a.venue_name, &a.venue_id).cmp(&(&b.venue_name, &b.venue_id)));
-        Day { date, venues }
+        let buckets = holding.buckets.values().filter(|health| health.date() == date).cloned().collect();
+        Day { date, venues, buckets }
     };
     days.into_iter().map(day).collect()
 }

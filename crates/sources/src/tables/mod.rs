@@ -38,7 +38,7 @@ pub use kinds::{DROP, FAMILY};
 pub use rate::Rate;
 pub use resy::Credentials;
 
-use forecast::Load;
+use forecast::{Load, MarketLoad};
 use kinds::{Kinds, Silence};
 use market::{BUCKET, Bucket, WINDOW, Window};
 use normalize::Reading;
@@ -156,12 +156,13 @@ impl Source for TablesSource {
         let bodies = exchanges.iter().filter_map(|exchange| exchange.result.as_ref().ok());
         let totals = bodies.filter_map(|response| self.provider.read(&response.body).ok()?.total);
         let Some(venues) = totals.max() else { return Vec::new() };
-        let buckets = self.window.markets.len() * self.window.time_slots.len() * self.window.days as usize;
+        // Only one bucket was looked at: as if all markets were as large.
+        let buckets = self.window.time_slots.len() as u32 * self.window.days;
+        let market = |market: &market::Market| MarketLoad { name: market.prefix.clone(), venues, buckets };
         let load = Load {
-            venues,
+            markets: self.window.markets.iter().map(market).collect(),
             per_page: self.asking.per_page,
             party_sizes: self.asking.party_sizes.len() as u32,
-            buckets: buckets as u32,
             budget: self.rate,
             min_interval: self.rhythm.min,
             max_interval: self.rhythm.max,

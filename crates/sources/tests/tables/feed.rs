@@ -3,7 +3,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::{Map, Value as Json, json};
 use stakeout_core::{Event, EventId, Fingerprint, Span, Time};
 use stakeout_sources::tables::feed::{
-    self, BucketHealth, Filter, Holding, JUST_OPENED, SlotNow, just_opened, still_open,
+    self, BucketHealth, Filter, Holding, JUST_OPENED, Shown, SlotNow, just_opened, still_open,
 };
 
 use crate::support::*;
@@ -46,25 +46,29 @@ impl World {
     }
 
     fn just_opened(&self, within: Span, filter: &Filter) -> Vec<String> {
-        self.shown(|holding| just_opened(holding, now(), within, filter))
+        self.shown(|holding| just_opened(holding, now(), within, filter)).0
     }
 
     fn still_open(&self, filter: &Filter) -> Vec<String> {
-        self.shown(|holding| still_open(holding, filter))
+        self.shown(|holding| still_open(holding, filter)).0
     }
 
-    /// `venue@clock` of everything shown, in order.
-    fn shown(&self, feed: impl Fn(&Holding<'_>) -> Vec<stakeout_sources::tables::feed::Day>) -> Vec<String> {
+    /// `venue@clock` of everything shown, in order, and where the next part begins.
+    fn shown(&self, feed: impl Fn(&Holding<'_>) -> Shown) -> (Vec<String>, Option<u64>) {
         let slots = self.bodies.iter().map(|(print, (body, gone))| {
             (*print, SlotNow { body, first_seen: now() - Span::hours(5), gone: *gone })
         });
         let slots: BTreeMap<Fingerprint, SlotNow<'_>> = slots.collect();
-        let days = feed(&Holding { drops: &self.drops, slots: &slots, buckets: &self.buckets });
+        let Shown { days, next } =
+            feed(&Holding { drops: &self.drops, slots: &slots, buckets: &self.buckets });
         assert!(days.iter().all(|day| day.date == DATE));
+        let of_date = |health: &BucketHealth| health.bucket_id.contains(DATE);
+        let buckets: Vec<BucketHealth> = self.buckets.values().filter(|h| of_date(h)).cloned().collect();
+        assert!(days.iter().all(|day| day.buckets == buckets), "how its own buckets are, and no others");
         let venues = days.into_iter().flat_map(|day| day.venues);
-        venues
-            .flat_map(|v| v.slots.into_iter().map(move |s| format!("{}@{}", v.venue_id, &s.start[11..])))
-            .collect()
+        let slots = venues
+            .flat_map(|v| v.slots.into_iter().map(move |s| format!("{}@{}", v.venue_id, &s.start[11..])));
+        (slots.collect(), next)
     }
 }
 
@@ -105,4 +109,37 @@ fn filters_choose() {
     assert_eq!(shown(Filter { neighborhood: Some("tribeca ".into()), ..Filter::default() }).len(), 2);
     assert_eq!(shown(Filter { follow: ids("2"), ..Filter::default() }), ["2@20:30"]);
     assert_eq!(shown(Filter { exclude: ids("2"), ..Filter::default() }), ["1@18:00"]);
+}
+
+#[test]
+fn a_date_comes_with_the_health_of_its_own_buckets() {
+    let mut world = World::new().opened("1", "18:00", Span::mins(5), false);
+    for other in [format!("boston_{BUCKET}"), "2026-03-07_20:30".to_owned(), "window".to_owned()] {
+        world.buckets.insert(other.clone(), BucketHealth::at(now(), &other, None, 3));
+    }
+    assert_eq!(world.still_open(&Filter::default()), ["1@18:00"], "checked by what is shown");
+}
+
+#[test]
+fn whoever_has_seen_a_sequence_number_is_shown_what_came_after_it() {
+    let world = World::new()
+        .opened("3", "18:00", Span::mins(5), false)
+        .opened("2", "20:30", Span::mins(4), false)
+        .opened("9", "20:30", Span::mins(4), true)
+        .opened("1", "19:00", Span::mins(3), false)
+        // The same slot once more: it is shown by its newest drop.
+        .opened("3", "18:00", Span::mins(1), false);
+    let part = |after: Option<u64>, most: usize| {
+        let filter = Filter { after, most: Some(most), ..Filter::default() };
+        world.shown(|holding| just_opened(holding, now(), JUST_OPENED, &filter))
+    };
+    let words = |slots: &[&str]| slots.iter().map(|slot| (*slot).to_owned()).collect::<Vec<String>>();
+    assert_eq!(part(None, 2), (words(&["1@19:00", "2@20:30"]), Some(4)));
+    assert_eq!(part(Some(4), 2), (words(&["3@18:00"]), None));
+    assert_eq!(part(Some(5), 2), (Vec::new(), None));
+    assert_eq!(
+        part(None, 3),
+        (words(&["1@19:00", "2@20:30", "3@18:00"]), None),
+        "a part that is full may be all"
+    );
 }

@@ -20,33 +20,48 @@ pub enum PlanWhat {
 }
 
 const PLAN_TABLES_HELP: &str = "\
-Example: two weeks of a box with 2,722 venues, two times a day, two party sizes
-  stakeout plan tables --venues 2722 --budget 60/min";
+Examples:
+  stakeout plan tables --venues 2722 --budget 60/min                   two weeks of a box, two times a day, two party sizes
+  stakeout plan tables --source nyc --venues 2722                      as configured
+  stakeout plan tables --source nyc --venues 2722 --venues boston=700  the same with a second market";
 
 /// `plan tables`
 #[derive(Debug, Args)]
 pub struct PlanTablesArgs {
-    /// Venues in the box
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
-    pub venues: u64,
-    /// How often the provider may be asked
-    #[arg(long, value_name = "RATE", default_value = "60/min", value_parser = rate)]
-    pub budget: Rate,
-    /// Days from today on
-    #[arg(long, value_name = "N", default_value_t = 14, value_parser = clap::value_parser!(u32).range(1..=60))]
-    pub days: u32,
-    /// Time slots a day
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=24))]
-    pub time_slots: u32,
-    /// Party sizes
-    #[arg(long, value_name = "N", default_value_t = 2, value_parser = clap::value_parser!(u32).range(1..=50))]
-    pub party_sizes: u32,
-    /// Venues per page
-    #[arg(long, value_name = "N", default_value_t = 75, value_parser = clap::value_parser!(u32).range(1..=75))]
-    pub per_page: u32,
+    /// A source of the configuration; what else is typed stands over what it says
+    #[arg(long, value_name = "NAME")]
+    pub source: Option<String>,
+    /// Venues in the box: of every market, or MARKET=N of one
+    #[arg(long, value_name = "[MARKET=]N", required = true, value_parser = venues)]
+    pub venues: Vec<(Option<String>, u64)>,
+    /// How often the provider may be asked; as configured, or 60/min
+    #[arg(long, value_name = "RATE", value_parser = rate)]
+    pub budget: Option<Rate>,
+    /// Days from today on; as configured, or 14
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=60))]
+    pub days: Option<u32>,
+    /// Time slots a day; as configured, or 2
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=24))]
+    pub time_slots: Option<u32>,
+    /// Party sizes; as configured, or 2
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=50))]
+    pub party_sizes: Option<u32>,
+    /// Venues per page; as configured, or 75
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=75))]
+    pub per_page: Option<u32>,
     /// Print one JSON document
     #[arg(long)]
     pub json: bool,
+}
+
+fn venues(text: &str) -> Result<(Option<String>, u64), String> {
+    let (market, count) = match text.split_once('=') {
+        Some((market, count)) => (Some(market.to_owned()), count),
+        None => (None, text),
+    };
+    let count = count.parse().ok().filter(|n| (1..=1_000_000).contains(n));
+    let count = count.ok_or_else(|| "expected 1 to 1000000 venues, such as 2722 or boston=700".to_owned())?;
+    Ok((market, count))
 }
 
 fn rate(text: &str) -> Result<Rate, String> {

@@ -34,6 +34,7 @@ fn commands_parse() {
         "try fpv --dir capture --overlay",
         "try tables --file now.json --previous before.json --json",
         "plan tables --venues 2722 --budget 120/min --json",
+        "plan tables --source nyc --venues 2722 --venues boston=700",
         "tables rebaseline 2026-02-28_20:30",
         "tables rebaseline --all",
         "simulate racing",

@@ -33,7 +33,7 @@ use crate::{config, demo, logging, output};
 /// What commands other than `run` log unless told otherwise: their output is the answer, not the log.
 const QUIET: &str = "warn";
 
-/// Does what needs neither a configuration nor a store; `None` when the command needs them.
+/// Does what needs no store, and a configuration only if it is told to; `None` when the command needs them.
 ///
 /// Outside of any runtime, because a simulated day brings its own.
 pub(crate) fn at_once(cli: &Cli) -> Option<Result<ExitCode>> {
@@ -41,7 +41,7 @@ pub(crate) fn at_once(cli: &Cli) -> Option<Result<ExitCode>> {
     match &cli.command {
         Command::Schema => Some(printed(config::schema().trim_end())),
         Command::Version => Some(printed(&format!("stakeout {}", env!("CARGO_PKG_VERSION")))),
-        Command::Plan(what) => Some(plan::plan(what)),
+        Command::Plan(what) => Some(plan::plan(what, &cli.global)),
         Command::Try(what) => Some(try_out::try_out(what)),
         Command::Simulate(what) => Some(simulate::simulate(what)),
         _ => None,

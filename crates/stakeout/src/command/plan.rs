@@ -1,55 +1,25 @@
 //! `stakeout plan`: when something would be polled, by the same cadence that the engine uses.
 
+mod tables;
+
 use std::process::ExitCode;
 
 use anyhow::Result;
 use serde::Serialize;
 use stakeout_core::cadence::{self, Countdown, Seat};
 use stakeout_core::{Facts, Last, LastOutcome, Next, Plan, Span, Stage, Time};
-use stakeout_sources::tables::TablesConfig;
-use stakeout_sources::tables::forecast::{Load, forecast};
 
-use crate::cli::{CadencePreset, PlanRacingArgs, PlanTablesArgs, PlanWhat};
+use crate::cli::{CadencePreset, GlobalArgs, PlanRacingArgs, PlanWhat};
 use crate::output::{self, Table};
 
 /// A race whose final status is set so late that more polls than this would be needed is a slip of the keyboard.
 const MOST_POLLS: usize = 100_000;
 
-pub(super) fn plan(what: &PlanWhat) -> Result<ExitCode> {
+pub(super) fn plan(what: &PlanWhat, global: &GlobalArgs) -> Result<ExitCode> {
     match what {
         PlanWhat::Racing(args) => racing(args),
-        PlanWhat::Tables(args) => tables(args),
+        PlanWhat::Tables(args) => tables::plan(args, global),
     }
-}
-
-fn tables(args: &PlanTablesArgs) -> Result<ExitCode> {
-    let buckets = args.days * args.time_slots;
-    let defaults = TablesConfig::default();
-    let load = Load {
-        venues: args.venues,
-        per_page: args.per_page,
-        party_sizes: args.party_sizes,
-        buckets,
-        budget: args.budget,
-        min_interval: defaults.min_interval.0,
-        max_interval: defaults.max_interval.0,
-    };
-    let seen = forecast(&load);
-    if args.json {
-        output::json(&seen)?;
-        return Ok(ExitCode::SUCCESS);
-    }
-    let mut table = Table::new(&["TABLES", ""]);
-    table.row(["requests per poll".to_owned(), seen.requests_per_poll.to_string()]);
-    table.row(["buckets".to_owned(), buckets.to_string()]);
-    table.row(["requests per sweep".to_owned(), seen.requests_per_sweep.to_string()]);
-    table.row(["a sweep takes".to_owned(), Span::ms(seen.sweep_ms).to_string()]);
-    table.row(["a drop waits, on average".to_owned(), Span::ms(seen.expected_delay_ms).to_string()]);
-    output::line(&table.render())?;
-    if let Some(warning) = &seen.warning {
-        output::line(&format!("warning: {warning}"))?;
-    }
-    Ok(ExitCode::SUCCESS)
 }
 
 fn racing(args: &PlanRacingArgs) -> Result<ExitCode> {

@@ -131,6 +131,20 @@ impl Loaded {
         Ok(Arc::new(source))
     }
 
+    /// A tables source's configuration with what the environment says over it, checked.
+    pub(crate) fn tables_config(
+        &self,
+        name: &str,
+        config: &TablesConfig,
+        secrets: &Secrets,
+    ) -> Result<TablesConfig, ConfigError> {
+        let config = config.clone().with_environment(|variable| secrets.variable(variable));
+        let config = config.map_err(|refused| self.refuse_source(name, &refused))?;
+        let nobody = Credentials { api_key: "none".to_owned(), auth_token: "none".to_owned() };
+        TablesSource::new(name, &config, nobody).map_err(|refused| self.refuse_source(name, &refused))?;
+        Ok(config)
+    }
+
     fn tables(
         &self,
         name: &str,
@@ -144,8 +158,7 @@ impl Loaded {
             api_key: resolve("api_key", &config.api_key)?,
             auth_token: resolve("auth_token", &config.auth_token)?,
         };
-        let config = config.clone().with_environment(|variable| secrets.variable(variable));
-        let config = config.map_err(|refused| self.refuse_source(name, &refused))?;
+        let config = self.tables_config(name, config, secrets)?;
         let source = TablesSource::new(name, &config, credentials).map_err(|refused| {
             let secret = match refused.key.as_str() {
                 "api_key" => &config.api_key,

@@ -143,17 +143,26 @@ impl Expected {
         Expected(seen)
     }
 
-    /// Whether it is told by the look that told it.
-    fn tells(&self, told: &Told, looks: &[Poll]) -> bool {
-        let this = looks.partition_point(|poll| poll.began <= told.at).checked_sub(1);
-        let seen = self.0.get(&told.slot).map(Vec::as_slice).unwrap_or_default();
-        this.is_some_and(|n| seen.iter().any(|at| (looks[n].began..=looks[n].ended).contains(at)))
-    }
-
     fn has(&self, drop: &Drop) -> bool {
         let seen = self.0.get(&drop.slot).map(Vec::as_slice).unwrap_or_default();
         seen.iter().any(|at| (drop.opened..drop.closed).contains(at))
     }
+}
+
+/// Whether it is told by a watcher that looks at the same moments. The look that told it is taken at the moment when the
+/// page was read that showed the slot, and whether or not it was whole: what a part of an answer shows is there, too.
+fn is_expected(truth: Truth<'_>, watch: &Watch, polls: &BTreeMap<Bucket, Vec<Poll>>, told: &Told) -> bool {
+    [|poll: &Poll| poll.began, |poll: &Poll| poll.ended].into_iter().any(|moment| {
+        let of_date = polls.iter().filter(|(bucket, _)| bucket.day == told.bucket.day);
+        let others = of_date.flat_map(|(bucket, polls)| {
+            let this = |poll: &Poll| *bucket == told.bucket && (poll.began..=poll.ended).contains(&told.at);
+            let others = polls.iter().filter(move |poll| poll.whole && !this(poll));
+            others.map(move |poll| Look { at: moment(poll), bucket: *bucket })
+        });
+        let looks: Vec<Look> = others.chain([Look { at: told.at, bucket: told.bucket }]).collect();
+        let drops = truth.expected(watch, &looks);
+        drops.iter().any(|drop| (drop.slot, drop.seen) == (told.slot, told.at))
+    })
 }
 
 /// The looks at a bucket, in order.
@@ -239,8 +248,7 @@ pub(super) fn tally(
     let expected = [|poll: &Poll| poll.began, |poll: &Poll| poll.ended]
         .map(|moment| Expected::of(truth, watch, polls, moment));
     for told in left {
-        let explained = expected.iter().any(|expected| expected.tells(told, looks(polls, &told.bucket)));
-        if !explained {
+        if !is_expected(truth, watch, polls, told) {
             tally.wrong.push((told.clone(), Wrong::Unexplained));
         }
     }
@@ -264,7 +272,7 @@ pub(super) fn tally(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use stakeout_sim::resy::{Market, MarketConfig};
+    use stakeout_sim::resy::{Market, MarketConfig, Table};
 
     /// A look every minute at every bucket of a market, and what it shows of the drops, each told `times` times.
     fn tallied(times: i64) -> (usize, Tally) {
@@ -298,5 +306,44 @@ mod tests {
         let (_, twice) = tallied(2);
         assert_eq!((twice.delays.len(), twice.wrong.len()), (told, told));
         assert!(twice.wrong.iter().all(|(_, wrong)| matches!(wrong, Wrong::Repeated { .. })));
+    }
+
+    /// A venue's table at 20:30 is open from the 60th second to the 90th, its table at 21:00 from the 80th on. Looks at
+    /// these seconds, the last of them not whole, tell of the one at 21:00.
+    fn tallied_later_table(seconds: &[i64]) -> Tally {
+        let market = Market::new(MarketConfig::still(1, 3));
+        let (start, venue) = (market.config().start, market.venues()[0].id);
+        let day = market.dates().nth(2).expect("two weeks");
+        let at = |seconds: i64| start + Span::secs(seconds);
+        let table = |hour: i8, minute: i8, open: (i64, i64)| Table {
+            venue,
+            start: day.at(hour, minute, 0, 0),
+            parties: (1, 8),
+            open: vec![(at(open.0), at(open.1))],
+        };
+        let market = market.with_table(&table(20, 30, (60, 90))).with_table(&table(21, 0, (80, 4_000)));
+        let watch = Watch::default();
+        let drops = market.truth().drops(&watch, start, start + Span::hours(1));
+        assert_eq!(drops.len(), 1, "the later table opens where there is one: {drops:?}");
+        let bucket = Bucket::new(day, watch.times[1]);
+        let mut looks: Vec<Poll> = seconds.iter().map(|seconds| Poll::at(at(*seconds))).collect();
+        let last = looks.last_mut().expect("looks");
+        last.whole = false;
+        let slot = Slot { venue, start: day.at(21, 0, 0, 0) };
+        let told = [Told { bucket, slot, at: last.began }];
+        tally(market.truth(), &watch, &drops, |_| true, &[(bucket, looks)].into(), &told)
+    }
+
+    #[test]
+    fn what_a_part_of_an_answer_shows_where_there_was_nothing_is_right() {
+        let seen = tallied_later_table(&[0, 20, 40, 100]);
+        assert!(seen.wrong.is_empty(), "{:?}", seen.wrong);
+        assert_eq!(seen.too_short, 1, "the first table was gone before anybody looked");
+    }
+
+    #[test]
+    fn what_opens_beside_a_table_that_a_look_has_shown_is_wrong() {
+        let seen = tallied_later_table(&[0, 20, 70, 100]);
+        assert!(matches!(seen.wrong[..], [(_, Wrong::Unexplained)]), "{:?}", seen.wrong);
     }
 }

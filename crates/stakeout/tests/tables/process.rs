@@ -153,3 +153,48 @@ fn saved_answers_are_described() {
         serde_json::from_str(&process.says("plan tables --venues 2722 --json")).expect("JSON");
     assert_eq!((&planned["requests_per_sweep"], planned["warning"].is_string()), (&json!(2072), true));
 }
+
+#[test]
+fn a_configured_source_is_planned_market_by_market() {
+    let process = Process::new(search);
+    let config = r#"
+[source.nyc]
+kind = "tables"
+days = 7
+party_sizes = [2]
+budget = "120/min"
+more_markets = [{ name = "boston", box = [42.2, -71.2, 42.4, -71.0], zone = "America/New_York" }]
+
+[source.other]
+kind = "racing"
+"#;
+    std::fs::write(process.directory.path().join("two.toml"), config).expect("written");
+    let planned = |words: &str| -> Json {
+        serde_json::from_str(&process.says(&format!("plan tables -c two.toml --source nyc {words} --json")))
+            .expect("JSON")
+    };
+    let seen = planned("--venues 2722 --venues boston=700");
+    // Seven days, two times, one party size: 37 and 10 pages a bucket.
+    let sweeps = [0, 1].map(|n| seen["markets"][n]["requests_per_sweep"].clone());
+    assert_eq!(sweeps, [json!(14 * 37), json!(14 * 10)]);
+    assert_eq!((&seen["markets"][1]["name"], &seen["markets"][0]["name"]), (&json!("boston"), &Json::Null));
+    assert_eq!(seen["requests_per_sweep"], json!(14 * 47));
+    assert_eq!(seen["sweep_ms"], json!(365_555), "two a second, nine tenths of them");
+    assert_eq!(
+        planned("--venues 75 --days 1 --budget 60/min")["requests_per_sweep"],
+        json!(4),
+        "typed over it"
+    );
+    let shown = process.says("plan tables -c two.toml --source nyc --venues 75 --venues boston=700");
+    assert!(shown.contains("MARKET") && shown.contains("boston"), "{shown}");
+    for (words, expected) in [
+        ("--source other --venues 75", "there is nyc"),
+        ("--source nyc --venues boston=75", "the first market"),
+        ("--source nyc --venues 75 --venues paris=5", "no market \"paris\""),
+    ] {
+        let refused = process.run(&format!("plan tables -c two.toml {words}"), &[]);
+        assert_eq!(refused.status.code(), Some(2), "{words}");
+        let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+        assert!(said.contains(expected), "{said}");
+    }
+}
