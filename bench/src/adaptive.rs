@@ -1,6 +1,9 @@
 //! Adaptive polling at equal budget next to uniform polling and to an oracle that knows how often something happens.
 //!
-//! The division is that of `core`'s budget; what is simulated here is only when things happen and who looks when.
+//! The division is that of `core`'s budget; what is simulated here is only when things happen and who looks when. Once
+//! more through the whole engine ([`engine`]), which has to find everything out by itself.
+
+mod engine;
 
 use stakeout_core::Span;
 use stakeout_core::budget::{Item, RateEstimate, price};
@@ -80,9 +83,9 @@ fn poll(items: &[Item], events: &[Vec<f64>], dice: &mut SplitMix64, days: f64, b
         last: f64,
         next: f64,
     }
-    let guess = RateEstimate::new(MEDIAN * 4.0, 0.3, Span::hours(24 * 30));
-    let mut all: Vec<Seen> =
-        items.iter().map(|_| Seen { rate: guess, next_event: 0, last: 0.0, next: 0.0 }).collect();
+    // As the engine begins: nothing is known about this market.
+    let begin = || Seen { rate: RateEstimate::default(), next_event: 0, last: 0.0, next: 0.0 };
+    let mut all: Vec<Seen> = items.iter().map(|_| begin()).collect();
     let uniform = items.iter().map(|item| item.cost).sum::<f64>() / BUDGET;
     let mut fared = Fared::default();
     let mut now = 0.0;
@@ -119,8 +122,40 @@ fn poll(items: &[Item], events: &[Vec<f64>], dice: &mut SplitMix64, days: f64, b
     fared
 }
 
-/// Mean delays over a few markets, the time of learning included.
-pub(crate) fn row(pace: Pace) -> Row {
+/// Mean delays over a few markets, the time of learning included, and one market through the engine.
+pub(crate) fn rows(pace: Pace) -> anyhow::Result<Vec<Row>> {
+    Ok(vec![divided(pace), through_the_engine(pace)?])
+}
+
+fn through_the_engine(pace: Pace) -> anyhow::Result<Row> {
+    let (seed, days) = (1, pace.pick(3.0, 0.5));
+    let mut dice = SplitMix64::new(seed);
+    let items = market(&mut dice);
+    let events = events(&items, &mut dice, days);
+    let uniform = engine::poll(&items, &events, days, true)?;
+    let adaptive = engine::poll(&items, &events, days, false)?;
+    let known = poll(&items, &events, &mut dice, days, Belief::Known);
+    let ratio = adaptive.mean() / uniform.mean();
+    Ok(Row {
+        what: format!("the same through the engine, {days} days, market {seed}"),
+        ours: format!(
+            "{:.0} s, {} events ({:.2} × the requests)",
+            adaptive.mean(),
+            adaptive.seen,
+            adaptive.requests / uniform.requests
+        ),
+        floor: format!(
+            "uniform {:.0} s; an oracle reaches {:.2} ×",
+            uniform.mean(),
+            known.mean() / uniform.mean()
+        ),
+        ratio: Some(ratio),
+        target: format!("≤ {MOST} ×"),
+        met: Met::when(ratio <= MOST),
+    })
+}
+
+fn divided(pace: Pace) -> Row {
     let (seeds, days) = (pace.pick(10, 3), 3.0);
     let [mut adaptive, mut oracle, mut spent] = [0.0; 3];
     let mut uniform_secs = 0.0;

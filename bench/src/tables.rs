@@ -27,11 +27,11 @@ const CHANGED: f64 = 0.01;
 
 pub(crate) fn measure(pace: Pace) -> anyhow::Result<Vec<Row>> {
     let mut rows = understanding(pace)?;
-    rows.push(adaptive::row(pace));
+    rows.extend(adaptive::rows(pace)?);
     Ok(rows)
 }
 
-/// What any typed parser has to read of a page.
+/// What any typed parser has to read of a page. Texts are borrowed from the body, as they are by whoever is in a hurry.
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only read to be measured")]
 struct Typed<'a> {
@@ -54,18 +54,35 @@ struct TypedSearch<'a> {
     hits: Vec<TypedHit<'a>>,
 }
 
+/// A text; serde borrows within lists and options only where a type of its own says so.
+#[derive(Deserialize)]
+#[expect(dead_code, reason = "only read to be measured")]
+struct Text<'a>(#[serde(borrow)] std::borrow::Cow<'a, str>);
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only read to be measured")]
+enum TypedId {
+    Plain(u64),
+    Of { resy: u64 },
+}
+
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only read to be measured")]
 struct TypedHit<'a> {
-    id: serde_json::Value,
-    name: String,
+    id: TypedId,
     #[serde(borrow)]
-    neighborhood: Option<std::borrow::Cow<'a, str>>,
+    name: Text<'a>,
+    #[serde(borrow)]
+    neighborhood: Option<Text<'a>>,
     price_range_id: Option<i64>,
-    url_slug: String,
+    #[serde(borrow)]
+    url_slug: Text<'a>,
     rating: TypedRating,
-    images: Vec<String>,
-    availability: Option<TypedAvailability>,
+    #[serde(borrow)]
+    images: Vec<Text<'a>>,
+    #[serde(borrow)]
+    availability: Option<TypedAvailability<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -77,30 +94,35 @@ struct TypedRating {
 
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only read to be measured")]
-struct TypedAvailability {
-    slots: Vec<TypedSlot>,
+struct TypedAvailability<'a> {
+    #[serde(borrow)]
+    slots: Vec<TypedSlot<'a>>,
 }
 
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only read to be measured")]
-struct TypedSlot {
-    date: TypedDates,
-    config: TypedConfig,
+struct TypedSlot<'a> {
+    #[serde(borrow)]
+    date: TypedDates<'a>,
+    #[serde(borrow)]
+    config: TypedConfig<'a>,
 }
 
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only read to be measured")]
-struct TypedDates {
-    start: String,
-    end: Option<String>,
+struct TypedDates<'a> {
+    #[serde(borrow)]
+    start: Text<'a>,
+    #[serde(borrow)]
+    end: Option<Text<'a>>,
 }
 
 #[derive(Deserialize)]
 #[expect(dead_code, reason = "only read to be measured")]
-struct TypedConfig {
+struct TypedConfig<'a> {
     id: Option<i64>,
-    #[serde(rename = "type")]
-    seating: Option<String>,
+    #[serde(rename = "type", borrow)]
+    seating: Option<Text<'a>>,
 }
 
 /// A bucket of the city, and how it is asked for and read.

@@ -140,10 +140,13 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let same_meaning = basis.memory.meaning == Some(basis.meaning) && !basis.memory.rebaseline;
 
     let mut memory = basis.memory.clone();
+    // An answer that was doubted and is confirmed now was a whole one, too: what neither has, was absent twice.
+    let mut confirmed: Option<&Doubt> = None;
     let empty = items.iter().all(|(entry, _)| !is_counted(basis, observation, entry));
     match doubt(basis, observation, empty, &merged.removed) {
         Trust::Plain => {}
         Trust::Confirmed => {
+            confirmed = basis.memory.doubt.as_ref();
             let counted = merged.removed.iter().filter(|entry| is_counted(basis, observation, entry));
             let went = counted.count();
             // A few that go while a mass is awaited do not make it forgotten.
@@ -188,6 +191,7 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
         if basis.policy.companions {
             memory.answers = if same_meaning { memory.answers.saturating_add(1).min(2) } else { 1 };
             memory.left = companions_that_left(&merged.removed);
+            memory.left.retain(|one| confirmed.is_none_or(|first| first.kept.contains(one)));
         }
     }
 

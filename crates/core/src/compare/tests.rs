@@ -376,6 +376,17 @@ fn companions_neither_hide_a_mass_removal_nor_make_an_answer_full() {
 }
 
 #[test]
+fn who_is_in_neither_of_two_answers_that_agree_on_a_mass_removal_has_been_absent_twice() {
+    let things: Vec<(u32, i64)> = (0..8).map(|n| (10 * n, 1)).collect();
+    let mut watch = with_companions();
+    watch.poll(&accompanied(&things, &[1, 2, 3]));
+    watch.poll(&accompanied(&things, &[1, 2, 3]));
+    assert_eq!(watch.poll(&accompanied(&[], &[3])).verdict, Verdict::Doubted);
+    assert_eq!(watch.poll(&accompanied(&[], &[])).verdict, Verdict::Changed);
+    assert_eq!(watch.memory.left, [companion(3)], "only the doubted answer still had it");
+}
+
+#[test]
 fn who_left_is_remembered_for_one_whole_answer() {
     let mut watch = with_companions();
     watch.poll(&accompanied(&[(1, 1)], &[0, 1]));
