@@ -67,7 +67,7 @@ pub struct RacingReport {
     pub wrong_events: usize,
     /// From the moment the upstream served a change to its event.
     pub detection_delay_ms: Option<Quantiles>,
-    /// How long the simulation took.
+    /// How long the day took, without judging it.
     pub took_ms: u64,
     /// The first few misses and wrong events, in words.
     pub remarks: Vec<String>,
@@ -138,6 +138,8 @@ impl RacingDay {
             let runs = runs(&*store).await?;
             anyhow::Ok((events, runs, store.stats().await?.history))
         })?;
+        // What follows is the judge's time, not the day's.
+        let took_ms = began.elapsed().as_millis() as u64;
         let asked = fetch.answered();
         let source = self.source()?;
         let verdict = oracle::judge(&oracle::Watched {
@@ -161,7 +163,7 @@ impl RacingDay {
             misses: verdict.missed.len() + verdict.lapses.len(),
             wrong_events: verdict.wrong.len(),
             detection_delay_ms: quantiles(verdict.delays),
-            took_ms: began.elapsed().as_millis() as u64,
+            took_ms,
             remarks,
         };
         Ok(Finished { report, events, store, upstream, asked })
