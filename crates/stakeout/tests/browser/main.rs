@@ -46,8 +46,9 @@ impl Stage {
             skipped("chromium and chromedriver are needed (Debian: chromium chromium-driver)");
             return None;
         };
-        let demo = demo()?;
+        // The browser first: while it starts, nothing else on a small machine is on time.
         let browser = Browser::start(&found).await;
+        let demo = demo()?;
         Some(Stage { browser, url: demo.url(), demo, _alone: alone })
     }
 
