@@ -15,6 +15,8 @@ const FAMILIES: &[&str] = &["json", "racing", "fpv", "tables"];
 const TARGETS_MAX: u32 = 10_000;
 /// Records that are looked through for a name, at once.
 const PAGE: u32 = 1_000;
+/// Records among which those with a history are preferred; more are too many to name anyway.
+const CHOSEN_MAX: usize = 50;
 /// Records listed in a message.
 const LISTED: usize = 5;
 
@@ -59,7 +61,7 @@ async fn anywhere(place: &Place, store: &dyn Store, word: &str) -> Result<Found>
         found.extend(of_kinds(store, source, &kinds, word).await?);
     }
     if found.is_empty() {
-        found = by_name(store, &sources, word).await?;
+        found = with_history(store, by_name(store, &sources, word).await?).await?;
     }
     match (found.len(), found.pop()) {
         (0, _) | (_, None) => bail!(
@@ -102,6 +104,21 @@ async fn of_kinds(
     let prints: Vec<Fingerprint> = prints.into_iter().collect();
     let records = store.records(source, &prints).await?;
     Ok(records.into_iter().map(|record| Found { source: source.to_owned(), record }).collect())
+}
+
+/// Of several, those that have a history: nobody who asks for one means a result of the same name.
+async fn with_history(store: &dyn Store, found: Vec<Found>) -> Result<Vec<Found>> {
+    if found.len() < 2 || found.len() > CHOSEN_MAX {
+        return Ok(found);
+    }
+    let mut have = Vec::new();
+    for one in &found {
+        have.push(!store.history(&one.source, one.record.fingerprint, None, 1).await?.is_empty());
+    }
+    if !have.contains(&true) {
+        return Ok(found);
+    }
+    Ok(found.into_iter().zip(have).filter_map(|(one, has)| has.then_some(one)).collect())
 }
 
 /// The records whose name begins so, those that are gone among them.
