@@ -10,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use stakeout_core::{Looks, Span, Time};
 use stakeout_store::ClaimRequest;
 use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendError;
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::agreed::Agreed;
-use crate::dispatch::{MAX_HELD, Message};
+use crate::dispatch::{MAX_HELD, Message, release};
 use crate::shared::Shared;
 use crate::sharing::Sharing;
 
@@ -73,10 +74,19 @@ pub(crate) async fn run(
         let mut full = false;
         let now = shared.clock.now();
         for ((most, ahead), sources) in by_most(&shared) {
+            if stop.is_cancelled() {
+                return;
+            }
             let found = look(&shared, &sources, most, ahead).await;
             full |= found.len() as u32 >= most;
-            if !found.is_empty() && dispatcher.send(Message::Claimed(found, Time(i64::MIN))).await.is_err() {
-                return;
+            if found.is_empty() {
+                continue;
+            }
+            let handed = dispatcher.send(Message::Claimed(found, Time(i64::MIN))).await;
+            if let Err(SendError(Message::Claimed(found, _))) = handed {
+                // It stopped meanwhile: nobody should wait for the lease of what nobody polls.
+                let claims = found.iter().map(|claim| (claim.target, claim.fence)).collect();
+                return release(Arc::clone(&shared), claims).await;
             }
         }
         // A full look is followed by another at once. Only one that found nothing more proves that everything due is

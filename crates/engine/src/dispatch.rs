@@ -29,7 +29,8 @@ use crate::poll::{Afterwards, Departure, Finished, poll};
 use crate::shared::Shared;
 
 use self::lane_state::LaneState;
-use self::leases::{Renewal, release};
+use self::leases::Renewal;
+pub(crate) use self::leases::release;
 
 /// Targets held in the timer at most; beyond it claims are given back to the store.
 pub(crate) const MAX_HELD: usize = 50_000;
@@ -468,10 +469,18 @@ impl Dispatcher {
             warn!(abandoned = self.polls.len(), "polls in flight were abandoned");
             self.polls.shutdown().await;
         }
+        // What was claimed and not yet taken in goes back, too; whoever claims now hears that nobody takes it.
+        self.messages.close();
+        let mut late = Vec::new();
+        while let Some(message) = self.messages.recv().await {
+            if let Message::Claimed(claims, _) = message {
+                late.extend(claims);
+            }
+        }
         let ready = self.lanes.values_mut().flat_map(|lane| lane.ready.drain().map(|d| d.claim));
         let held = self.held.drain().map(|(_, (claim, _))| claim);
         let rested = self.resting.drain(..).map(|(_, claim)| claim);
-        let waiting = ready.chain(held).chain(rested).map(|claim| (claim.target, claim.fence));
+        let waiting = ready.chain(held).chain(rested).chain(late).map(|claim| (claim.target, claim.fence));
         // What was abandoned must not be committed any more, and nobody should wait for its lease.
         let abandoned = self.tasks.values().map(|poll| (poll.target, poll.fence));
         release(Arc::clone(&self.shared), waiting.chain(abandoned).collect()).await;

@@ -31,6 +31,8 @@ use crate::stats::{PassReport, Stats};
 use crate::tenure::Tenure;
 use crate::{claimer, deliver, derive, hints, janitor, pricing};
 
+/// How long a look for due targets may go on when everything else has stopped.
+const CLAIMER_STOPS: Duration = Duration::from_secs(1);
 /// Messages to the dispatcher that may wait.
 const MAX_MESSAGES: usize = 64;
 
@@ -127,6 +129,7 @@ pub struct EngineHandle {
     stop: CancellationToken,
     dispatcher: AbortOnDropHandle<()>,
     /// Claimer, janitor, committer and others: aborted with the handle.
+    claimer: AbortOnDropHandle<()>,
     others: Vec<AbortOnDropHandle<()>>,
     /// One for each sink.
     delivering: Vec<AbortOnDropHandle<()>>,
@@ -221,10 +224,10 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     let dispatcher = spawn(dispatcher.run(stop.clone(), config.grace));
     let mut others = vec![
         AbortOnDropHandle::new(committing),
-        spawn(claimer::run(Arc::clone(&shared), agreed, messages.clone(), stop.clone())),
         spawn(janitor::run(Arc::clone(&shared), config.retention, stop.clone())),
         spawn(pricing::run(Arc::clone(&shared), messages.clone(), stop.clone())),
     ];
+    let claimer = spawn(claimer::run(Arc::clone(&shared), agreed, messages.clone(), stop.clone()));
     others.push(spawn(settings::watch(Arc::clone(&shared), messages.clone(), stop.clone())));
     others.push(spawn(hints::follow(Arc::clone(&shared), messages.clone(), stop.clone())));
     for (name, _) in shared.lanes.iter().filter(|(_, lane)| lane.source().derives().is_some()) {
@@ -237,7 +240,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     }
     let control = Control { shared, dispatcher: messages };
     others.push(spawn(catch_up(control.clone(), mode)));
-    Ok(EngineHandle { control, fatal, stop, dispatcher, others, delivering, grace: config.grace })
+    Ok(EngineHandle { control, fatal, stop, dispatcher, claimer, others, delivering, grace: config.grace })
 }
 
 /// What was listed may be old, and the configuration may have changed since the stored due times were computed. This
@@ -343,6 +346,8 @@ impl EngineHandle {
         if tokio::time::timeout(limit, self.dispatcher).await.is_err() {
             warn!("the dispatcher did not stop in time");
         }
+        // What it was just about to claim it gives back.
+        let _ = tokio::time::timeout(self.grace.min(CLAIMER_STOPS), self.claimer).await;
         janitor::summarise(&self.control.shared);
         // Nothing new can come from the others now: what was handed in is committed. A sink may still hear the answer to
         // what it has sent, and mark it; what was not delivered is delivered after the next start.

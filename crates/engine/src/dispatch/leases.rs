@@ -148,7 +148,7 @@ impl Dispatcher {
 }
 
 /// Gives claims back to the store.
-pub(super) async fn release(shared: Arc<Shared>, claims: Vec<(TargetId, u64)>) {
+pub(crate) async fn release(shared: Arc<Shared>, claims: Vec<(TargetId, u64)>) {
     if claims.is_empty() {
         return;
     }
