@@ -153,7 +153,7 @@ fn nodes_come_and_go_and_the_work_goes_on() {
         nodes[leaves] = Node::start(&configs[leaves]);
     }
     nodes.iter_mut().for_each(Node::stop);
-    assert!(truth.compare(&eye) > 3, "too few states to check");
+    assert!(truth.compare(&eye) > 1, "too few states to check");
 }
 
 /// Somebody brings the schema two steps further under a running node: it says so and goes, before it misunderstands
