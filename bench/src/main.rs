@@ -3,7 +3,8 @@
 //! `cargo run --release -p stakeout-bench -- all` prints one table; `bench/README.md` says what its rows mean.
 //!
 //! - [`args`] what can be asked for; [`table`], [`results`] and [`mod@print`] what comes out.
-//! - [`upstream`] and [`scene`] set the stage: an upstream in its own process, a durable store, an engine.
+//! - [`upstream`], [`scene`] and [`listeners`] set the stage: an upstream in its own process, a durable store, an engine,
+//!   a server and those who listen to it.
 //! - [`lateness`], [`throughput`], [`group_commit`], [`claim`], [`million`], [`news`], [`streams`], [`racing`],
 //!   [`mod@fpv`], [`tables`], [`adaptive`] and [`nodes`] measure.
 
@@ -14,6 +15,7 @@ mod floor;
 mod fpv;
 mod group_commit;
 mod lateness;
+mod listeners;
 mod machine;
 mod million;
 mod news;
@@ -48,7 +50,7 @@ fn main() -> anyhow::Result<()> {
     match &args.command {
         Some(Command::Upstream) => upstream::serve(),
         Some(Command::Million { database, url, targets }) => million::run_as_child(database, url, *targets),
-        Some(Command::Listen { address, listeners }) => streams::listen(*address, *listeners),
+        Some(Command::Listen { address, listeners }) => listeners::listen(*address, *listeners),
         Some(Command::Trial { path, targets, every_ms, seconds }) => {
             throughput::once(path, *targets, Duration::from_millis(*every_ms), Duration::from_secs(*seconds))
         }

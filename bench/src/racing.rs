@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use bytes::Bytes;
 use serde::Deserialize;
-use stakeout::simulate::racing::RacingDay;
+use stakeout::simulate::racing::{RacingDay, RacingReport};
 use stakeout_core::compare::{Basis, Memory, Verdict, compare};
 use stakeout_core::{
     Exchange, Facts, PollContext, Request, Response, Snapshot, Source, Span, TargetSpec, Time,
@@ -295,20 +295,29 @@ fn median_ms(mut times: Vec<Duration>) -> f64 {
     times.get(times.len() / 2).map_or(0.0, |time| time.as_secs_f64() * 1e3)
 }
 
+/// The same day so many times: machines are noisy.
+const DAYS: usize = 5;
+
 fn day(what: &str, full_bodies: bool, most_secs: f64) -> anyhow::Result<Row> {
-    let report = RacingDay { full_bodies, ..RacingDay::new(1) }.run()?.report;
-    let secs = report.took_ms as f64 / 1e3;
+    let runs = (0..DAYS).map(|_| Ok(RacingDay { full_bodies, ..RacingDay::new(1) }.run()?.report));
+    let mut reports = runs.collect::<anyhow::Result<Vec<_>>>()?;
+    reports.sort_by_key(|report| report.took_ms);
+    let secs = |report: &RacingReport| report.took_ms as f64 / 1e3;
+    let (first, median, last) = (&reports[0], &reports[DAYS / 2], &reports[DAYS - 1]);
     Ok(Row {
         what: what.to_owned(),
         ours: format!(
-            "{secs:.2} s ({} requests, {} misses, {} wrong events)",
-            grouped(report.requests as f64),
-            report.misses,
-            report.wrong_events
+            "{:.2} s, of {DAYS} runs {:.2}–{:.2} s ({} requests, {} misses, {} wrong events)",
+            secs(median),
+            secs(first),
+            secs(last),
+            grouped(median.requests as f64),
+            median.misses,
+            median.wrong_events
         ),
         floor: "–".to_owned(),
         ratio: None,
         target: format!("≤ {most_secs:.0} s"),
-        met: Met::when(secs <= most_secs),
+        met: Met::when(secs(median) <= most_secs),
     })
 }

@@ -9,7 +9,7 @@ export function mount(root, page) {
 	const star = followButton(source, id);
 	const about = h("span.soft");
 	const counts = h("span.soft");
-	const hours = columns(page, { words: "Drops by hour of the day" });
+	const hours = columns(page, { words: "Drops by hour of the day, on the venue's clock" });
 	const seat = col("Table", (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}`);
 	const sizes = fig("For", (row) => row.party_sizes.join(", "));
 	const lasted = fig("For how long", (row) => (row.till ? span(time(row.till) - time(row.since)) : row.open ? `${span(clock.now() - time(row.since))} so far` : "–"));
@@ -17,7 +17,7 @@ export function mount(root, page) {
 	const open = table({ caption: "Open now", key: (row) => row.slot_id, sticky: false, none: "Nothing is open there now.", columns: [seat, sizes, when("First seen", (row) => row.since)] });
 	const drops = table({ caption: "When something opened", key: (row) => row.seq, none: "Nothing has opened there since it is watched.", columns: [fig("Opened", (row) => full(time(row.since))), seat, sizes, lasted, state] });
 	const slots = table({ caption: "Every table that was seen", key: (row) => row.slot_id, none: "No table was seen there yet.", columns: [seat, sizes, fig("First seen", (row) => full(time(row.since))), lasted, state] });
-	page.put(h("div.bar", star.node, about, h("span.grow"), counts), h("div.halves", panel("Open now", open.node), panel("Drops by hour of the day", hours.node)),
+	page.put(h("div.bar", star.node, about, h("span.grow"), counts), h("div.halves", panel("Open now", open.node), panel("Drops by hour of the day there", hours.node)),
 		h("div.halves", panel("Drops", drops.node), panel("Tables", slots.node)));
 	watch(page, {
 		load: (signal) => get(path("/v1/tables", source, "venues", id), signal),
@@ -33,7 +33,7 @@ export function mount(root, page) {
 			drops.update(told);
 			slots.update(seen);
 			const byHour = Array(24).fill(0);
-			told.forEach((drop) => (byHour[new Date(time(drop.since)).getHours()] += 1));
+			told.filter((drop) => drop.opened_hour != null).forEach((drop) => (byHour[drop.opened_hour] += 1));
 			hours.update(byHour.map((count, hour) => ({ label: String(hour), count })));
 		},
 		least: 1_000,

@@ -146,8 +146,9 @@ impl Kind {
 /// A row of history that the upstream stamped itself, finer than any polling.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
-    /// The stream it belongs to.
-    pub stream: String,
+    /// The stream it belongs to. Answers repeat their latest points, so most are made only to be found known: the name
+    /// is borrowed where it can be.
+    pub stream: Cow<'static, str>,
     /// The upstream's own time; (record, stream, time) is unique.
     pub at: Time,
     /// One value per field of the stream, in its order; null carries the value before forward.
@@ -223,9 +224,8 @@ impl Record {
         let mut record = Cow::Borrowed(self);
         let Some(old) = old else { return record };
         for (i, (field, value)) in self.kind.fields.iter().zip(&self.values).enumerate() {
-            let keeps = self.kind.merges || field.derived;
-            let known = || old.get(&field.name).filter(|known| !known.is_null());
-            if let (true, Some(known)) = (keeps && value.is_null(), known()) {
+            let asks = value.is_null() && (self.kind.merges || field.derived);
+            if asks && let Some(known) = old.get(&field.name).filter(|known| !known.is_null()) {
                 record.to_mut().values[i] = Value::from_json(known);
             }
         }

@@ -317,7 +317,7 @@ fn keep(
 /// The moves that the upstream stamped itself and had not told before.
 fn stamped(record: &Record, old: Option<&Map<String, Json>>, recalled: &Recalled) -> Vec<HistoryWrite> {
     let told = recalled.told.get(&record.fingerprint);
-    let told = |point: &Point| told.and_then(|streams| streams.get(&point.stream));
+    let told = |point: &Point| told.and_then(|streams| streams.get(&*point.stream));
     let write = |point: &Point| {
         let stream = record.kind.streams.iter().find(|s| s.name == point.stream)?;
         let named = stream.fields.iter().zip(&point.values).map(|(name, value)| {
@@ -331,7 +331,7 @@ fn stamped(record: &Record, old: Option<&Map<String, Json>>, recalled: &Recalled
         });
         Some(HistoryWrite {
             fingerprint: record.fingerprint,
-            stream: point.stream.clone(),
+            stream: point.stream.to_string(),
             at: point.at,
             values: object_text(named.collect()),
             stamp: Stamp::Upstream,

@@ -80,10 +80,10 @@ async fn told(
 
 /// The streams of a record that the upstream tells itself, each once.
 fn told_streams(record: &Record) -> Vec<(Fingerprint, String)> {
-    let mut streams: Vec<&String> = record.points.iter().map(|point| &point.stream).collect();
+    let mut streams: Vec<&str> = record.points.iter().map(|point| &*point.stream).collect();
     streams.sort_unstable();
     streams.dedup();
-    streams.into_iter().map(|stream| (record.fingerprint, stream.clone())).collect()
+    streams.into_iter().map(|stream| (record.fingerprint, stream.to_owned())).collect()
 }
 
 /// A listing's snapshot knows its targets by fingerprint; this finds their keys.

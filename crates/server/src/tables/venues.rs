@@ -3,7 +3,7 @@
 use axum::extract::{OriginalUri, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stakeout_core::{Fingerprint, Time};
+use stakeout_core::{Fingerprint, Span, Time};
 use stakeout_sources::tables::{FAMILY, feed};
 use stakeout_store::{RecordFilter, StoredRecord};
 
@@ -57,6 +57,8 @@ pub(crate) struct Drop {
     party_sizes: Vec<u32>,
     #[schemars(with = "Instant")]
     opened_at: Time,
+    /// The hour of the day on the venue's clock at which it opened, 0 to 23.
+    opened_hour: Option<u8>,
     /// When it was gone again; null while it is open, and where it opened once more since.
     #[schemars(with = "Option<Instant>")]
     closed_at: Option<Time>,
@@ -200,11 +202,20 @@ fn drops(stored: &Stored, venue: &str) -> Vec<Drop> {
             start: event.data["start"].as_str().unwrap_or_default().to_owned(),
             party_sizes: sizes(&event.data),
             opened_at: feed::opened_at(event),
+            opened_hour: hour_there(&event.data, feed::opened_at(event)),
             closed_at: slot.and_then(|slot| slot.gone),
             open: slot.is_some_and(|slot| slot.gone.is_none()),
         });
     }
     drops
+}
+
+/// The hour at `at` on the venue's clock, which is as far from ours as the table's own two times are from each other.
+fn hour_there(drop: &serde_json::Value, at: Time) -> Option<u8> {
+    let there = Time::parse(&format!("{}:00Z", drop["start"].as_str()?))?;
+    let ahead = there - Time::parse(drop["starts_at"].as_str()?)?;
+    let hours = (at + ahead).us().div_euclid(Span::hours(1).as_us());
+    u8::try_from(hours.rem_euclid(24)).ok()
 }
 
 /// As the source goes by them now: the configuration file's, or what was set since.
@@ -275,4 +286,20 @@ pub(crate) async fn include(
     Path((source, venue)): VenuePath,
 ) -> Result<Reply<Wishes>, Problem> {
     wish(&app, &source, &venue, "exclude", false).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_hour_is_the_venues() {
+        // New York in winter: five hours behind.
+        let drop =
+            serde_json::json!({ "start": "2026-02-28T20:30", "starts_at": "2026-03-01T01:30:00.000Z" });
+        let hour = |at: &str| hour_there(&drop, Time::parse(at).expect("a time"));
+        assert_eq!(hour("2026-02-27T16:59:59Z"), Some(11));
+        assert_eq!(hour("2026-02-28T04:10:00Z"), Some(23), "the evening before");
+        assert_eq!(hour_there(&serde_json::json!({}), Time(0)), None);
+    }
 }

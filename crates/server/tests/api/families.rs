@@ -297,6 +297,7 @@ async fn a_venue_has_a_past_and_can_be_followed(day: &Day, venue: &str) {
     let view = day.until(&path, |view| closed(view).is_some()).await;
     let drop = closed(&view).expect("one is closed");
     assert!(drop["closed_at"].as_str() > drop["opened_at"].as_str() || drop["closed_at"].is_null(), "{drop}");
+    assert!(drop["opened_hour"].as_u64().is_some_and(|hour| hour < 24), "{drop}");
 
     let wish = async |method: reqwest::Method, what: &str| {
         let answer =

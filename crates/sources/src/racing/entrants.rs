@@ -1,12 +1,13 @@
 //! Runners: who they are, their prices, and the money on them.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use stakeout_core::{Fingerprint, Point, Record, Span, Time, Value};
 
 use super::kinds::{Kinds, ODDS_HISTORY};
 use super::money::{Cents, Percent};
-use super::wire::{Flucs, MoneyRow, Runner};
+use super::wire::{Fluc, Flucs, MoneyRow, Runner};
 use crate::lenient::Leaf;
 use crate::odd::Odd;
 
@@ -120,26 +121,30 @@ fn price(leaf: &Leaf<'_>, odd: &mut Odd) -> Value {
 
 /// The moves that the upstream stamped itself, and the fields whose moves they tell.
 fn odds_points(flucs: &Flucs<'_>, win_odds: &Value, now: Time, odd: &mut Odd) -> (Vec<Point>, Vec<String>) {
-    let opening = flucs.open.timestamp.time();
-    let opened = (!flucs.open.timestamp.is_null()).then_some(&flucs.open);
     let mut moves: Vec<(Time, f64)> = Vec::with_capacity(REMEMBERED + 1);
-    for fluc in opened.into_iter().chain(flucs.last_six.items()) {
-        match (fluc.timestamp.time(), fluc.fluc.number()) {
+    // Answers whether and when it was stamped, a move or not.
+    let mut read = |fluc: &Fluc<'_>| {
+        let at = fluc.timestamp.time();
+        match (at, fluc.fluc.number()) {
             (Some(at), Some(price)) if price > 0.0 && at <= now + CLOCKS_DIFFER => moves.push((at, price)),
             _ => odd.add("bad_fluc", || format!("{:?} at {:?}", fluc.fluc, fluc.timestamp)),
         }
-    }
+        at
+    };
+    let opened = (!flucs.open.timestamp.is_null()).then_some(&flucs.open);
+    let opening = opened.and_then(&mut read);
+    let last_six = flucs.last_six.items();
+    let oldest = last_six.iter().filter_map(&mut read).min();
     // The sort is stable, so of two moves in one microsecond the one that was listed last is kept.
     moves.sort_by_key(|(at, _)| *at);
     moves.reverse();
     moves.dedup_by_key(|(at, _)| *at);
     moves.reverse();
     // Fewer than six are the whole story; of six, older ones may have been forgotten.
-    let full = flucs.last_six.items().len() >= REMEMBERED;
-    let oldest = flucs.last_six.items().iter().filter_map(|fluc| fluc.timestamp.time()).min();
+    let full = last_six.len() >= REMEMBERED;
     let oldest = oldest.filter(|oldest| full && Some(*oldest) != opening);
     let point = |&(at, price): &(Time, f64)| Point {
-        stream: ODDS_HISTORY.to_owned(),
+        stream: Cow::Borrowed(ODDS_HISTORY),
         at,
         values: vec![Value::number(price), Value::Null, Value::Null, Value::Null],
         oldest_known: Some(at) == oldest,

@@ -130,16 +130,16 @@ impl RacingDay {
         config.clock = clock.clone();
         config.node = "simulation".to_owned();
         config.alerts = Arc::new(RuleBook::new(self.alerts.clone())?);
-        let (events, runs, history_rows) = runtime.block_on(async {
+        let (took_ms, events, runs, history_rows) = runtime.block_on(async {
             let engine = Engine::start(config).await?;
             clock.sleep_until(start + DAY).await;
             engine.shutdown().await?;
+            // What follows is read for the judge: his time, not the day's.
+            let took_ms = began.elapsed().as_millis() as u64;
             let events = store.events(0, &EventFilter::default(), 10_000_000).await?;
             let runs = runs(&*store).await?;
-            anyhow::Ok((events, runs, store.stats().await?.history))
+            anyhow::Ok((took_ms, events, runs, store.stats().await?.history))
         })?;
-        // What follows is the judge's time, not the day's.
-        let took_ms = began.elapsed().as_millis() as u64;
         let asked = fetch.answered();
         let source = self.source()?;
         let verdict = oracle::judge(&oracle::Watched {
