@@ -8,6 +8,6 @@ mod histogram;
 mod run;
 mod timing;
 
-pub use histogram::LatenessHistogram;
+pub use histogram::{LatenessHistogram, Quantile};
 pub use run::{Look, Run, Sight, unseen_bound};
 pub use timing::{Account, Cause, Punctuality, Timing, judge_timing, tolerance};

@@ -78,6 +78,8 @@ struct InFlight {
     lease_us: Arc<AtomicI64>,
     /// How far the clock had been set back when it went.
     set_back: Span,
+    /// Its target was planned anew meanwhile, perhaps after it was committed.
+    replanned: bool,
 }
 
 pub(crate) struct Dispatcher {
@@ -228,11 +230,7 @@ impl Dispatcher {
             }
             Message::Changed(targets) => {
                 self.shared.live.replanned();
-                let mut dropped = Vec::new();
-                for target in targets {
-                    // One that is in flight learns of its new plan when it commits.
-                    dropped.extend(self.let_go(target));
-                }
+                let dropped = self.let_go_of_replanned(&targets);
                 if self.shared.store.is_shared() {
                     // Looking helps only when they are back.
                     self.give_back_later(dropped);
@@ -335,6 +333,7 @@ impl Dispatcher {
                     due: departure.timing.due,
                     lease_us: Arc::clone(&departure.lease_us),
                     set_back: self.set_back,
+                    replanned: false,
                 };
                 let task = self.polls.spawn(async move {
                     let lane = shared.lanes.get(&source).expect("exists, because lanes are never removed");
@@ -364,19 +363,19 @@ impl Dispatcher {
             self.shared.look.notify_one();
             self.polled.insert(target);
         }
-        for touched in &report.touched {
-            if let Some(claim) = self.let_go(*touched) {
-                self.give_back_later(vec![claim]);
-            }
+        let touched = self.let_go_of_replanned(&report.touched);
+        if !touched.is_empty() {
+            self.give_back_later(touched);
         }
         self.shared.stats.record(&report);
         let now = self.shared.clock.now();
         match claim {
             Afterwards::Kept(mut claim) => {
+                let replanned = went.as_ref().is_some_and(|went| went.replanned);
                 // Its end may have been worked out before the clock was set back.
                 claim.lease_until += went.map_or(Span::ZERO, |went| went.set_back) - self.set_back;
                 let sheds = self.shared.lanes.get(&claim.source).is_some_and(Lane::sheds);
-                if self.waiting() < MAX_HELD && self.mode == Mode::Service && !sheds {
+                if self.waiting() < MAX_HELD && self.mode == Mode::Service && !sheds && !replanned {
                     self.hold(claim, now);
                 } else {
                     self.give_back_later(vec![claim]);
@@ -404,6 +403,18 @@ impl Dispatcher {
             return Some(claim);
         }
         self.lanes.values_mut().find_map(|lane| lane.ready.remove(target)).map(|departure| departure.claim)
+    }
+
+    /// Takes those of these targets that wait here out of the timer and the ready queues. A poll in flight learns of its
+    /// target's new plan when it commits; if it already has, its claim is of the old plan and goes back when it lands.
+    fn let_go_of_replanned(&mut self, targets: &[TargetId]) -> Vec<Claim> {
+        if targets.is_empty() {
+            return Vec::new();
+        }
+        let replanned: HashSet<TargetId> = targets.iter().copied().collect();
+        let in_flight = self.tasks.values_mut().filter(|poll| replanned.contains(&poll.target));
+        in_flight.for_each(|poll| poll.replanned = true);
+        targets.iter().filter_map(|target| self.let_go(*target)).collect()
     }
 
     /// Gives back everything of a source that waits here; what is in flight finishes.

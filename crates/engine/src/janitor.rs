@@ -8,6 +8,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use crate::shared::Shared;
+use crate::stats::Minute;
 
 /// How often there is a summary and a little pruning.
 const EVERY: Span = Span::mins(1);
@@ -33,7 +34,7 @@ pub(crate) async fn run(shared: Arc<Shared>, retention: Retention, stop: Cancell
 
 /// One line that says what was polled and why, and whether anything was missed.
 pub(crate) fn summarise(shared: &Shared) {
-    let (report, chosen) = shared.stats.take_minute();
+    let Minute { report, lateness_ms_p99_above, chosen } = shared.stats.take_minute();
     if report.polled == 0 && report.dropped == 0 {
         return;
     }
@@ -47,7 +48,9 @@ pub(crate) fn summarise(shared: &Shared) {
         history_rows = report.history_rows,
         requests = report.requests,
         bytes = report.bytes,
-        lateness_ms_p99 = report.lateness_ms_p99.unwrap_or_default(),
+        // One of the two is there: what is not known is not written.
+        lateness_ms_p99 = report.lateness_ms_p99,
+        lateness_ms_p99_above,
         chosen,
         "summary"
     );

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use serde::Serialize;
-use stakeout_core::adherence::LatenessHistogram;
+use stakeout_core::adherence::{LatenessHistogram, Quantile};
 use stakeout_core::{Span, Time};
 use stakeout_store::PollOutcome;
 
@@ -71,9 +71,9 @@ pub struct PassReport {
     pub next_due: Option<Time>,
     /// How long it took.
     pub took_ms: u64,
-    /// Half of the polls were sent no later than this.
+    /// Half of the polls were sent no later than this; `None` when beyond a minute.
     pub lateness_ms_p50: Option<f64>,
-    /// 99 of 100 polls were sent no later than this.
+    /// 99 of 100 polls were sent no later than this; `None` when beyond a minute.
     pub lateness_ms_p99: Option<f64>,
 }
 
@@ -136,6 +136,19 @@ impl Totals {
     }
 }
 
+/// A minute's polls.
+pub(crate) struct Minute {
+    pub(crate) report: PassReport,
+    /// More than one of 100 polls was sent later than this, when there is no knowing how much later.
+    pub(crate) lateness_ms_p99_above: Option<f64>,
+    /// Which targets were chosen, in words.
+    pub(crate) chosen: String,
+}
+
+fn ms(span: Span) -> f64 {
+    span.as_secs_f64() * 1e3
+}
+
 /// Collects the reports of polls.
 #[derive(Default)]
 pub(crate) struct Stats {
@@ -164,8 +177,8 @@ impl Stats {
         self.totals.lock().expect("never poisoned, because nothing panics while it is held").clone()
     }
 
-    /// The numbers since the last call, and which targets were chosen, in words.
-    pub(crate) fn take_minute(&self) -> (PassReport, String) {
+    /// The numbers since the last call, and which targets were chosen.
+    pub(crate) fn take_minute(&self) -> Minute {
         let mut windows =
             self.windows.lock().expect("never poisoned, because nothing panics while it is held");
         let window = std::mem::take(&mut windows[MINUTE]);
@@ -175,7 +188,8 @@ impl Stats {
             format!("{phase}: {polls} ({}{more})", keys.join(", "))
         });
         let chosen = named.collect::<Vec<_>>().join("; ");
-        (window.finish(), chosen)
+        let above = window.lateness.quantile(0.99).and_then(Quantile::above).map(ms);
+        Minute { report: window.finish(), lateness_ms_p99_above: above, chosen }
     }
 
     /// The numbers since the last call, for the caller of a pass.
@@ -231,9 +245,58 @@ impl Window {
     }
 
     fn finish(mut self) -> PassReport {
-        let ms = |q: f64| self.lateness.quantile(q).map(|span| span.as_secs_f64() * 1e3);
-        self.report.lateness_ms_p50 = ms(0.5);
-        self.report.lateness_ms_p99 = ms(0.99);
+        let at_most_ms = |q: f64| self.lateness.quantile(q).and_then(Quantile::at_most).map(ms);
+        self.report.lateness_ms_p50 = at_most_ms(0.5);
+        self.report.lateness_ms_p99 = at_most_ms(0.99);
         self.report
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+
+    fn report(lateness: Span) -> Report {
+        Report {
+            source: Arc::from("s"),
+            target: "main".to_owned(),
+            role: "main".to_owned(),
+            phase: "fixed".to_owned(),
+            interval: Span::secs(1),
+            outcome: Some(PollOutcome::Unchanged),
+            failure: None,
+            late: false,
+            missed: 0,
+            lateness_us: lateness.as_us(),
+            requests: 1,
+            bytes: 0,
+            changes: 0,
+            updated: BTreeMap::new(),
+            events: 0,
+            history_rows: 0,
+            warnings: 0,
+            next_due: None,
+            touched: Vec::new(),
+        }
+    }
+
+    fn lateness_of(polls: &[Span]) -> (Option<f64>, Option<f64>) {
+        let stats = Stats::default();
+        polls.iter().for_each(|lateness| stats.record(&report(*lateness)));
+        let minute = stats.take_minute();
+        (minute.report.lateness_ms_p99, minute.lateness_ms_p99_above)
+    }
+
+    #[test]
+    fn a_lateness_beyond_all_bounds_is_called_so() {
+        assert_eq!(lateness_of(&[]), (None, None), "nothing was sent");
+        assert_eq!(lateness_of(&[Span::ms(3)]), (Some(5.0), None));
+        assert_eq!(lateness_of(&[Span::ms(3), Span::mins(2)]), (None, Some(60_000.0)), "after an outage");
+        let stats = Stats::default();
+        stats.record(&report(Span::mins(2)));
+        let pass = stats.take_pass();
+        assert_eq!((pass.lateness_ms_p50, pass.lateness_ms_p99), (None, None));
     }
 }

@@ -67,9 +67,9 @@ fn nobody_holds_anything() -> Vec<(String, Option<String>)> {
 #[tokio::test]
 async fn a_claim_that_is_answered_when_nobody_takes_it_in_any_more_is_given_back() {
     let Scene { store, engine, .. } = both_are_held().await;
-    store.withhold();
+    store.withhold("claim");
     engine.control().poll_now("s", "b").await.expect("asked");
-    within(store.taken()).await;
+    within(store.done()).await;
     let stopping = engine.shutdown();
     let answering = async {
         // Whoever gives back what it holds has closed its door before.
@@ -86,9 +86,9 @@ async fn a_claim_that_was_handed_over_and_not_taken_in_is_given_back() {
     let Scene { server, store, engine, answers } = both_are_held().await;
     engine.control().poll_now("s", "a").await.expect("asked");
     within(server.requests_reached(3)).await;
-    store.withhold();
+    store.withhold("claim");
     engine.control().poll_now("s", "b").await.expect("asked");
-    within(store.taken()).await;
+    within(store.done()).await;
     let mut stopping = pin!(engine.shutdown());
     // It has been told to stop when it was polled once, and waits for the poll in flight.
     let begun = std::future::poll_fn(|cx| Poll::Ready(stopping.as_mut().poll(cx).is_pending())).await;

@@ -212,9 +212,9 @@ pub(crate) struct Pass {
     next_due: Option<Time>,
     /// How long it took.
     took_ms: u64,
-    /// Half of the polls were sent no later than this.
+    /// Half of the polls were sent no later than this; null when beyond a minute.
     lateness_ms_p50: Option<f64>,
-    /// 99 of 100 polls were sent no later than this.
+    /// 99 of 100 polls were sent no later than this; null when beyond a minute.
     lateness_ms_p99: Option<f64>,
 }
 

@@ -104,7 +104,7 @@ pub(crate) fn ms(span: Span) -> f64 {
 
 /// A quantile of lateness in milliseconds, where there is one that says something.
 pub(crate) fn quantile_ms(histogram: &stakeout_core::adherence::LatenessHistogram, q: f64) -> Option<f64> {
-    histogram.quantile(q).filter(|span| span.as_us() != i64::MAX).map(ms)
+    histogram.quantile(q)?.at_most().map(ms)
 }
 
 impl From<&Run> for Stretch {

@@ -7,6 +7,35 @@ use crate::Span;
 /// The upper bounds of the buckets, each inclusive; one more bucket holds what is beyond the last.
 const BOUNDS_MS: [i64; 14] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000, 60_000];
 const BUCKETS: usize = BOUNDS_MS.len() + 1;
+/// The last bound.
+const LONGEST: Span = Span::ms(BOUNDS_MS[BOUNDS_MS.len() - 1]);
+
+/// Where a quantile lies: all that fixed buckets can say about it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantile {
+    /// Not above this.
+    AtMost(Span),
+    /// Above this, the last bound, by who knows how much.
+    Above(Span),
+}
+
+impl Quantile {
+    /// What it does not exceed, where that is known.
+    pub fn at_most(self) -> Option<Span> {
+        match self {
+            Quantile::AtMost(span) => Some(span),
+            Quantile::Above(_) => None,
+        }
+    }
+
+    /// What it exceeds, where nothing else is known.
+    pub fn above(self) -> Option<Span> {
+        match self {
+            Quantile::AtMost(_) => None,
+            Quantile::Above(span) => Some(span),
+        }
+    }
+}
 
 /// Counts of lateness in fixed buckets from 1 ms to a minute; they stop counting at `u64::MAX`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -38,8 +67,8 @@ impl LatenessHistogram {
     }
 
     /// A lateness that at least the share `q` (0 to 1) of the polls did not exceed: the upper bound of the bucket
-    /// in which the quantile lies. `None` when nothing was counted; the longest span when it is beyond a minute.
-    pub fn quantile(&self, q: f64) -> Option<Span> {
+    /// in which the quantile lies, or that it is beyond a minute. `None` when nothing was counted.
+    pub fn quantile(&self, q: f64) -> Option<Quantile> {
         let count = self.count();
         if count == 0 {
             return None;
@@ -49,7 +78,7 @@ impl LatenessHistogram {
         for (bound, in_bucket) in self.buckets() {
             seen = in_bucket.saturating_add(seen);
             if seen >= rank {
-                return Some(bound.unwrap_or(Span(i64::MAX)));
+                return Some(bound.map_or(Quantile::Above(LONGEST), Quantile::AtMost));
             }
         }
         None
@@ -113,10 +142,10 @@ mod tests {
             histogram.record(Span::ms(ms));
         }
         for (q, ms) in [(0.0, 1), (0.01, 1), (0.05, 5), (0.5, 50), (0.51, 100), (1.0, 100)] {
-            assert_eq!(histogram.quantile(q), Some(Span::ms(ms)), "q {q}");
+            assert_eq!(histogram.quantile(q), Some(Quantile::AtMost(Span::ms(ms))), "q {q}");
         }
         histogram.record(Span::hours(2));
-        assert_eq!(histogram.quantile(1.0), Some(Span(i64::MAX)));
+        assert_eq!(histogram.quantile(1.0), Some(Quantile::Above(Span::mins(1))));
         assert_eq!(histogram.count(), 101);
     }
 

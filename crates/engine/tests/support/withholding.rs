@@ -1,9 +1,8 @@
-//! A store that does everything at once and withholds the answer to a claim until it is told to give it, as a slow way
-//! to a database does.
+//! A store that does everything at once and withholds an answer until it is told to give it, as a slow way to a database
+//! does.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::Value as Json;
@@ -16,8 +15,8 @@ use tokio::sync::{Notify, watch};
 /// A store with an answer to withhold.
 pub(crate) struct Withholding {
     pub(crate) inner: SqliteStore,
-    withholds: AtomicBool,
-    taken: Notify,
+    withheld: Mutex<Option<&'static str>>,
+    done: Notify,
     given: Notify,
     /// How often what was asked, and answered.
     answered: watch::Sender<BTreeMap<&'static str, u64>>,
@@ -27,41 +26,48 @@ impl Withholding {
     pub(crate) fn new() -> Withholding {
         Withholding {
             inner: SqliteStore::in_memory().expect("store"),
-            withholds: AtomicBool::new(false),
-            taken: Notify::new(),
+            withheld: Mutex::new(None),
+            done: Notify::new(),
             given: Notify::new(),
             answered: watch::channel(BTreeMap::new()).0,
         }
     }
 
-    /// The next claim that takes something is not answered until [`Withholding::answer`].
-    pub(crate) fn withhold(&self) {
-        self.withholds.store(true, Ordering::SeqCst);
+    /// The next such thing that is asked for is done, but not answered until [`Withholding::answer`]. A claim that finds
+    /// nothing does not count.
+    pub(crate) fn withhold(&self, what: &'static str) {
+        *self.withheld.lock().expect("nobody panics here") = Some(what);
     }
 
-    /// Returns when a claim was made whose answer is withheld.
-    pub(crate) async fn taken(&self) {
-        self.taken.notified().await;
+    /// Returns when something was done whose answer is withheld.
+    pub(crate) async fn done(&self) {
+        self.done.notified().await;
     }
 
-    /// Lets the claim have its answer.
+    /// Gives the answer.
     pub(crate) fn answer(&self) {
         self.given.notify_one();
     }
 
-    /// Returns when this was asked and answered once more.
-    pub(crate) async fn once_more(&self, what: &'static str) {
-        let count = |answered: &BTreeMap<&'static str, u64>| answered.get(what).copied().unwrap_or_default();
+    /// Returns when this was asked and answered once more, counted from the call on.
+    pub(crate) fn once_more(&self, what: &'static str) -> impl Future<Output = ()> + use<> {
+        let count =
+            move |answered: &BTreeMap<&'static str, u64>| answered.get(what).copied().unwrap_or_default();
         let mut answered = self.answered.subscribe();
         let before = count(&answered.borrow_and_update());
-        answered.wait_for(|answered| count(answered) > before).await.expect("the store lives");
+        async move {
+            answered.wait_for(|answered| count(answered) > before).await.expect("the store lives");
+        }
     }
 
-    async fn maybe_withhold(&self, claims: &[Claim]) {
-        if !claims.is_empty() && self.withholds.swap(false, Ordering::SeqCst) {
-            self.taken.notify_one();
+    async fn maybe_withhold(&self, what: &'static str) {
+        let withheld =
+            self.withheld.lock().expect("nobody panics here").take_if(|withheld| *withheld == what).is_some();
+        if withheld {
+            self.done.notify_one();
             self.given.notified().await;
         }
+        self.answered.send_modify(|answered| *answered.entry(what).or_default() += 1);
     }
 }
 
@@ -71,13 +77,13 @@ macro_rules! passes_on {
         impl Store for Withholding {
             async fn claim(&self, request: ClaimRequest) -> Result<Vec<Claim>> {
                 let claims = self.inner.claim(request).await?;
-                self.maybe_withhold(&claims).await;
+                self.maybe_withhold(if claims.is_empty() { "look" } else { "claim" }).await;
                 Ok(claims)
             }
 
             $(async fn $name(&self, $($asked: $type),*) -> Result<$answer> {
                 let answer = self.inner.$name($($asked),*).await;
-                self.answered.send_modify(|answered| *answered.entry(stringify!($name)).or_default() += 1);
+                self.maybe_withhold(stringify!($name)).await;
                 answer
             })*
         }

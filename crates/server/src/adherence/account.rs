@@ -50,9 +50,9 @@ pub(crate) struct Adherence {
     late: u64,
     /// Due polls of these stretches that were missed.
     missed: u64,
-    /// Half of the polls were sent no later than this.
+    /// Half of the polls were sent no later than this; null when beyond a minute.
     lateness_ms_p50: Option<f64>,
-    /// 99 of 100 polls were sent no later than this.
+    /// 99 of 100 polls were sent no later than this; null when beyond a minute.
     lateness_ms_p99: Option<f64>,
     /// By phase.
     phases: Vec<Phase>,

@@ -172,7 +172,7 @@ fn phases<'a>(phases: impl IntoIterator<Item = (&'a String, &'a PhaseAdherence)>
             phase.late.to_string(),
             phase.missed.to_string(),
             seconds(phase.longest_gap_ms),
-            phase.lateness_ms_p99.map_or_else(|| "-".to_owned(), |ms| format!("≤ {ms} ms")),
+            phase.lateness_ms_p99.map_or_else(|| "> 1 min".to_owned(), |ms| format!("≤ {ms} ms")),
         ]);
     }
     table

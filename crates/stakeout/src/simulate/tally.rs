@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::Result;
 use serde::Serialize;
-use stakeout_core::adherence::{LatenessHistogram, Run};
+use stakeout_core::adherence::{LatenessHistogram, Quantile, Run};
 use stakeout_core::{Span, Time};
 use stakeout_store::{Store, TargetFilter, TargetId};
 
@@ -19,7 +19,7 @@ pub struct PhaseAdherence {
     pub missed: u64,
     /// The longest a change could go unseen between two polls.
     pub longest_gap_ms: i64,
-    /// 99 of 100 polls were sent no later than this.
+    /// 99 of 100 polls were sent no later than this; `None` when beyond a minute.
     pub lateness_ms_p99: Option<f64>,
 }
 
@@ -57,7 +57,8 @@ pub(super) fn adherence<'a>(runs: impl IntoIterator<Item = &'a Run>) -> BTreeMap
         histogram.merge(&run.histogram);
     }
     let finish = |(name, (mut phase, histogram)): (String, (PhaseAdherence, LatenessHistogram))| {
-        phase.lateness_ms_p99 = histogram.quantile(0.99).map(|span| span.as_secs_f64() * 1e3);
+        let p99 = histogram.quantile(0.99).and_then(Quantile::at_most);
+        phase.lateness_ms_p99 = p99.map(|span| span.as_secs_f64() * 1e3);
         (name, phase)
     };
     phases.into_iter().map(finish).collect()
