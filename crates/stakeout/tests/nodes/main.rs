@@ -4,11 +4,13 @@
 #![allow(clippy::print_stdout, reason = "a failed round is understood by what came before it")]
 #![cfg(unix)]
 
+mod budget;
 mod clocks;
 mod commands;
 #[path = "../support/faketime.rs"]
 mod faketime;
 mod faults;
+mod focus;
 mod life;
 mod limits;
 mod migrate;
