@@ -1,0 +1,190 @@
+//! Nodes that write at the same time: in no circle, in the order of their numbers, and never for long.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use stakeout_store::conformance::story::{Poll, World, after, at, request, wanted};
+use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
+use stakeout_store::{ClaimRequest, CommitOutcome, Effect, PollCommit, PollOutcome, Store};
+
+use crate::support::{busy, database, number, open, raw};
+
+/// Two nodes commit batches that touch the same records and targets' neighbours in opposite orders, with events and
+/// listings among them.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_nodes_never_wait_in_a_circle() {
+    const ROUNDS: i64 = 30;
+    let url = database!();
+    let keys: Vec<String> = (0..16).map(|n| format!("t{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let nodes = [World::with(open(&url).await, &keys).await, World { store: open(&url).await }];
+    let mut claims = nodes[0].claim(0).await;
+    let others = claims.split_off(8);
+    let mut writing = tokio::task::JoinSet::new();
+    for (n, (world, mut claims)) in nodes.into_iter().zip([claims, others]).enumerate() {
+        writing.spawn(async move {
+            for round in 1..=ROUNDS {
+                if n == 1 {
+                    claims.reverse();
+                }
+                let polls: Vec<Poll> =
+                    claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
+                let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
+                for outcome in world.store.commit(batch).await.expect("commit") {
+                    assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+                }
+                claims = claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect();
+            }
+            world
+        });
+    }
+    let worlds = writing.join_all().await;
+    let raw = raw(&url).await;
+    assert_eq!(
+        number(&raw, "SELECT deadlocks FROM pg_stat_database WHERE datname = current_database()").await,
+        0
+    );
+    let events = worlds[0].store.events(0, &Default::default(), 10_000).await.expect("events");
+    let seqs: Vec<u64> = events.iter().map(|event| event.seq).collect();
+    assert_eq!(seqs.len(), (ROUNDS * 16) as usize);
+    assert!(seqs.is_sorted());
+    for name in ["one", "two", "three"] {
+        assert_eq!(worlds[0].record(name).await.expect("stored").holders, 16, "{name}");
+    }
+}
+
+/// Nodes write with connections of their own while one reads along.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn readers_never_find_a_lower_number_later_whoever_writes() {
+    const POLLS: i64 = 40;
+    let url = database!();
+    let keys = ["a", "b", "c", "d"];
+    let first = World::with(open(&url).await, &keys).await;
+    // Different sources, so that nothing but the numbering stands between them.
+    let mut writing = tokio::task::JoinSet::new();
+    for n in 0..4 {
+        let store = open(&url).await;
+        let source = format!("source{n}");
+        store.reconcile_roots(&source, &[wanted("a", 0)], at(0)).await.expect("roots");
+        writing.spawn(async move {
+            let ask = ClaimRequest { sources: vec![source], ..request(0) };
+            let mut claim = store.claim(ask).await.expect("claim").remove(0);
+            for n in 1..=POLLS {
+                let poll = Poll::of(&claim, n).holding(&claim).with(|p| p.state.memory.version += 1);
+                let poll = poll.tells(&claim, "tick", "x", Effect::Any);
+                let outcome = store.commit(vec![poll.0.clone().into()]).await.expect("commit").remove(0);
+                assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+                claim = after(&claim, &poll);
+            }
+        });
+    }
+    let mut seen: Vec<u64> = Vec::new();
+    while seen.len() < 4 * POLLS as usize {
+        let news = first.events(seen.last().copied().unwrap_or(0)).await;
+        seen.extend(news.iter().map(|event| event.seq));
+        tokio::task::yield_now().await;
+    }
+    assert!(seen.is_sorted(), "nothing was passed by");
+    writing.join_all().await;
+}
+
+/// A text that PostgreSQL cannot hold is its poll's own misfortune, wherever it stands.
+#[tokio::test]
+async fn a_nul_harms_no_other() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a", "b", "c", "d"]).await;
+    let claims = world.claim(0).await;
+    let mut polls: Vec<Poll> =
+        claims.iter().map(|claim| Poll::of(claim, 1).with(|p| p.outcome = PollOutcome::Failed)).collect();
+    polls[0].0.error = Some("before\0after".into());
+    polls[1] = polls[1].clone().sees(&claims[1], &[("x\0y", 1)]);
+    polls[2] = polls[2].clone().sees(&claims[2], &[("z", 1)]);
+    let batch = polls.into_iter().map(|poll| poll.0.into()).collect();
+    let outcomes = world.store.commit(batch).await.expect("commit");
+    for (n, outcome) in outcomes.iter().enumerate() {
+        match (n, outcome) {
+            (0 | 1, CommitOutcome::Poisoned(_)) | (2 | 3, CommitOutcome::Done(_)) => {}
+            _ => panic!("poll {n}: {outcome:?}"),
+        }
+    }
+}
+
+/// The commonest commit touches no index: that is what the free space on the pages is for.
+#[tokio::test]
+async fn a_poll_that_keeps_its_place_is_a_heap_only_update() {
+    const POLLS: i64 = 50;
+    let url = database!();
+    let options = PgOptions { clock: LeaseClock::Caller, connections: 1, node: None };
+    let world = World::with(Arc::new(PgStore::open(&url, options).await.expect("opens")), &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    for n in 1..=POLLS {
+        let poll = Poll::of(&claim, n).holding(&claim);
+        assert!(world.done(poll.clone()).await.held);
+        claim = after(&claim, &poll);
+    }
+    drop(world);
+    // A backend hands in its numbers when it ends.
+    let raw = raw(&url).await;
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    while number(&raw, others).await > 0 {
+        raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
+    }
+    raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
+    let hot = number(&raw, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'targets'").await;
+    let all = number(&raw, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'targets'").await;
+    assert_eq!(all, POLLS + 1, "the claim and each poll");
+    // Now and then a page is full before its dead rows are swept.
+    assert!(hot * 10 >= all * 9, "{hot} of {all} without touching an index");
+}
+
+/// A node stops while its listing is on its way: nothing of it runs any more, its connection neither. Whoever writes the
+/// same source goes on, and so does it when it is back.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_node_that_stands_still_in_a_listing_holds_up_nobody() {
+    const ROUNDS: i64 = 40;
+    let url = database!();
+    let world = World::with(open(&url).await, &["list", "other"]).await;
+    let mut claims = world.claim(0).await;
+    claims.sort_by(|a, b| a.spec.key.cmp(&b.spec.key));
+    let (mut other, mut listing) = (claims.pop().expect("other"), claims.pop().expect("list"));
+    let (stands, has_stopped) = std::sync::mpsc::channel();
+    let (goes, may_go) = std::sync::mpsc::channel::<()>();
+    let node = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+        let store = runtime.block_on(open(&url));
+        let mut caught = 0;
+        for round in 1..=ROUNDS {
+            let named = |n: i64| format!("child{round}-{n}");
+            let upserts = (0..20).map(|n| wanted(&named(n), 9_000 + round)).collect();
+            let retire = (0..20).map(|n| format!("child{}-{n}", round - 1)).collect();
+            let mut poll = Poll::of(&listing, round).with(|p| p.hold_until = Some(at(600)));
+            poll = poll.sees(&listing, &[("listed", round)]).tells(&listing, "tick", "listed", Effect::Any);
+            poll.0.state.memory.version = round as u64;
+            poll.0.reconcile = Some(stakeout_store::Reconcile { upserts, retire });
+            let mut commit = store.commit(vec![Arc::new(poll.0.clone())]);
+            let stop = Duration::from_micros(round as u64 * 250);
+            let early = runtime.block_on(async {
+                tokio::select! { outcomes = &mut commit => Some(outcomes), () = tokio::time::sleep(stop) => None }
+            });
+            caught += u32::from(early.is_none());
+            stands.send(()).expect("heard");
+            may_go.recv().expect("told");
+            let outcomes = early.unwrap_or_else(|| runtime.block_on(commit)).expect("committed");
+            assert!(matches!(outcomes.as_slice(), [CommitOutcome::Done(_)]), "{outcomes:?}");
+            listing = after(&listing, &poll);
+        }
+        caught
+    });
+    for round in 1..=ROUNDS {
+        tokio::task::block_in_place(|| has_stopped.recv()).expect("it stands");
+        let poll = Poll::of(&other, round).with(|p| p.hold_until = Some(at(600)));
+        let mut poll = poll.sees(&other, &[("seen", round)]).tells(&other, "tick", "seen", Effect::Any);
+        poll.0.state.memory.version = round as u64;
+        let written = tokio::time::timeout(Duration::from_secs(3), world.done(poll.clone()));
+        written.await.unwrap_or_else(|_| panic!("round {round}: held up"));
+        other = after(&other, &poll);
+        goes.send(()).expect("it hears");
+    }
+    let caught = tokio::task::block_in_place(|| node.join()).expect("it went on");
+    assert!(caught >= 5, "only {caught} listings were caught on their way");
+}

@@ -1,0 +1,108 @@
+//! One schema for all nodes: made once, brought further while others run, refused when it is too far ahead.
+
+use std::sync::Arc;
+
+use stakeout_store::conformance::story::{Poll, World, after};
+use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
+use stakeout_store::{CommitOutcome, Effect, PollCommit, StoreError};
+
+use crate::support::{busy, database, number, open, raw};
+
+/// The schema version of this program.
+const STEPS: i64 = 3;
+
+#[tokio::test]
+async fn nodes_that_start_together_make_one_schema() {
+    let url = database!();
+    let mut starting = tokio::task::JoinSet::new();
+    for _ in 0..6 {
+        let url = url.clone();
+        starting.spawn(async move { open(&url).await });
+    }
+    assert_eq!(starting.join_all().await.len(), 6);
+    let raw = raw(&url).await;
+    assert_eq!(number(&raw, "SELECT count(*) FROM schema_steps").await, STEPS);
+    assert_eq!(number(&raw, "SELECT count(*) FROM pg_class WHERE relname ~ '^history_w\\d+$'").await, 6);
+}
+
+/// A newer node has made the next step: the older one goes on, and others of its version may start. Two steps ahead it
+/// stays away.
+#[tokio::test]
+async fn a_node_works_with_the_next_schema_and_refuses_the_one_after() {
+    let url = database!();
+    let old = World::with(open(&url).await, &["a"]).await;
+    let raw = raw(&url).await;
+    let next = "ALTER TABLE targets ADD COLUMN colour text NOT NULL DEFAULT 'grey';
+        ALTER TABLE records ADD COLUMN weight bigint;
+        CREATE FUNCTION stakeout_commit_2(p_polls text[]) RETURNS void LANGUAGE sql AS 'SELECT';
+        INSERT INTO schema_steps SELECT max(step) + 1 FROM schema_steps";
+    raw.batch_execute(next).await.expect("the next step");
+    let claim = old.claim_one(0).await;
+    old.done(Poll::of(&claim, 1).sees(&claim, &[("x", 1)]).tells(&claim, "drop", "x", Effect::Appeared))
+        .await;
+    let another = World { store: open(&url).await };
+    let claim = another.claim_one(11).await;
+    another.done(Poll::of(&claim, 12).sees(&claim, &[("x", 2)])).await;
+
+    let after = "INSERT INTO schema_steps SELECT max(step) + 1 FROM schema_steps";
+    raw.batch_execute(after).await.expect("two steps ahead");
+    let (found, known) = (STEPS as u32 + 2, STEPS as u32);
+    for refused in [PgStore::open(&url, PgOptions::default()).await, PgStore::open_existing(&url).await] {
+        let error = refused.expect_err("refused");
+        let StoreError::TooNew { found: is, known: of } = error else { panic!("{error}") };
+        assert_eq!((is, of), (found, known));
+    }
+}
+
+/// An upgrade, node by node: the old one goes on while the new one brings the schema further, and both commit. When a
+/// third is two steps ahead of the old one, that is told so when it looks; the one between works with both.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_versions_commit_side_by_side_and_a_third_is_one_too_many() {
+    const NEXT: &[&[&str]] = &[&["ALTER TABLE targets ADD COLUMN colour text NOT NULL DEFAULT 'grey';"]];
+    const AFTER: &[&[&str]] = &[NEXT[0], &["ALTER TABLE targets ADD COLUMN weight bigint;"]];
+    let url = database!();
+    let ahead = |steps| {
+        let options = PgOptions { clock: LeaseClock::Caller, ..PgOptions::default() };
+        PgStore::open_ahead(&url, options, steps)
+    };
+    let keys: Vec<String> = (0..8).map(|n| format!("t{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let old = World::with(open(&url).await, &keys).await;
+    let mut claims = old.claim(0).await;
+    let new = World { store: Arc::new(ahead(NEXT).await.expect("the next version opens it")) };
+    let others = claims.split_off(4);
+    let mut writing = tokio::task::JoinSet::new();
+    for (world, mut claims) in [(old, claims), (new, others)] {
+        writing.spawn(async move {
+            for round in 1..=20 {
+                world.store.check_schema().await.expect("one step apart");
+                let polls: Vec<Poll> =
+                    claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
+                let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
+                for outcome in world.store.commit(batch).await.expect("commit") {
+                    assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+                }
+                claims = claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect();
+            }
+            world
+        });
+    }
+    let worlds = writing.join_all().await;
+    ahead(AFTER).await.expect("the version after opens it");
+    let mut verdicts = Vec::new();
+    for world in &worlds {
+        verdicts.push(world.store.check_schema().await.is_ok());
+    }
+    verdicts.sort_unstable();
+    assert_eq!(verdicts, [false, true], "two steps are too many, one is not");
+}
+
+#[tokio::test]
+async fn a_database_without_us_is_not_ours_to_read() {
+    let url = database!();
+    let error = PgStore::open_existing(&url).await.expect_err("nothing there");
+    assert!(matches!(error, StoreError::Missing { .. }), "{error}");
+    let nowhere = PgStore::open("postgres://u:secret@127.0.0.1:1/db", PgOptions::default()).await;
+    let error = nowhere.expect_err("nobody there").to_string();
+    assert!(error.contains("postgres://127.0.0.1:1/db") && !error.contains("secret"), "{error}");
+}
