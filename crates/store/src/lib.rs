@@ -87,13 +87,8 @@ pub trait Store: Send + Sync + 'static {
     /// Stored records of a source by fingerprint; unknown ones are left out.
     async fn records(&self, source: &str, fingerprints: &[Fingerprint]) -> Result<Vec<StoredRecord>>;
 
-    /// The held records of these families, a parent and a group each, and those that went at `gone_since` or later.
-    async fn siblings(
-        &self,
-        source: &str,
-        families: &[(Fingerprint, Fingerprint)],
-        gone_since: Option<Time>,
-    ) -> Result<Vec<Sibling>>;
+    /// The records of these families, a parent and a group each, those included that are gone.
+    async fn siblings(&self, source: &str, families: &[(Fingerprint, Fingerprint)]) -> Result<Vec<Sibling>>;
 
     /// What a target holds; nothing when there is no such target.
     async fn snapshot(&self, target: TargetId) -> Result<Snapshot>;

@@ -1,4 +1,5 @@
-//! Back: what went with a mass removal and is there again. Most likely it was an outage, so it is not told.
+//! Back: what went with a mass removal, this target's or another's, and is there again. Most likely it was an outage,
+//! so it is not told.
 
 use std::collections::BTreeSet;
 
@@ -50,11 +51,13 @@ impl Back {
         let mass = cleared.is_some() && (went >= policy.at_least.max(1) || before.back == Return::InPart);
         let alone = now.awaits_singly(policy, at);
         let back = added.filter_map(away).filter(|(_, away)| mass || (alone && *away == Away::SinceThen));
-        let (records, mut groups): (_, BTreeSet<_>) =
+        let (mut records, mut groups): (BTreeSet<_>, BTreeSet<_>) =
             back.map(|(record, _)| (record.fingerprint, record.group)).unzip();
         if mass {
             groups.extend(recalled.others.gone_since());
         }
+        records.extend(&recalled.others.lost().records);
+        groups.extend(&recalled.others.lost().groups);
         Back { records, groups }
     }
 

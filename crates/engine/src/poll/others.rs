@@ -1,12 +1,15 @@
 //! Others: what other targets hold of the groups in which something appeared here. What they hold is known, and what
-//! stands beside it is no first; but a target that has not looked for too long says nothing about now.
+//! stands beside it is no first; but a target that has not looked for too long says nothing about now. What they lost
+//! in a mass removal may still be there: most likely it was an outage.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stakeout_core::compare::Verdict;
+use stakeout_core::compare::{Return, Verdict};
 use stakeout_core::judge::{Effect, Gate};
 use stakeout_core::{Fingerprint, Record, Time};
-use stakeout_store::{EventWrite, Lapsed, StoreError, StoredRecord, TargetFilter, TargetId, TargetRow};
+use stakeout_store::{
+    EventWrite, Lapsed, Sibling, StoreError, StoredRecord, TargetFilter, TargetId, TargetRow,
+};
 
 use super::Job;
 use super::compare::Compared;
@@ -23,6 +26,15 @@ pub(super) struct Others {
     groups: BTreeSet<Fingerprint>,
     /// The groups of which a record has gone with this target's mass removal, or after it.
     gone_since: BTreeSet<Fingerprint>,
+    /// What went with the mass removal of another target, which may yet find it again.
+    lost: Lost,
+}
+
+#[derive(Default)]
+pub(super) struct Lost {
+    pub(super) records: BTreeSet<Fingerprint>,
+    /// Their groups, as long as the mass is not back: until then nobody has seen them without these records.
+    pub(super) groups: BTreeSet<Fingerprint>,
 }
 
 impl Others {
@@ -39,6 +51,11 @@ impl Others {
     /// The groups of which something has gone with this target's mass removal, or after it.
     pub(super) fn gone_since(&self) -> impl Iterator<Item = Fingerprint> {
         self.gone_since.iter().copied()
+    }
+
+    /// What went with the mass removal of another target, which may yet find it again.
+    pub(super) fn lost(&self) -> &Lost {
+        &self.lost
     }
 
     pub(super) fn lapsed(&self) -> Vec<Lapsed> {
@@ -64,32 +81,52 @@ pub(super) async fn others(
         return Ok(Others::default());
     }
     let families: Vec<_> = families.into_iter().collect();
-    let siblings = job.shared.store.siblings(job.source.name(), &families, news.memory.cleared).await?;
-    let (siblings, gone): (Vec<_>, Vec<_>) = siblings.into_iter().partition(|sibling| sibling.holders > 0);
-    let gone_since = gone.iter().map(|sibling| sibling.group).collect();
+    let siblings = job.shared.store.siblings(job.source.name(), &families).await?;
     if siblings.is_empty() {
-        return Ok(Others { gone_since, ..Others::default() });
+        return Ok(Others::default());
     }
-    let prints: BTreeSet<Fingerprint> = siblings.iter().map(|sibling| sibling.fingerprint).collect();
-    let mut others = Others { lapsed: lapsed(job, &prints).await?, groups: BTreeSet::new(), gone_since };
-    let counts = siblings.iter().filter(|sibling| {
-        let lapsed = others.lapsed.get(&sibling.fingerprint).copied().unwrap_or(0);
+    // Only now: who let go of a sibling that is gone has committed that together with why.
+    let elsewhere = Elsewhere::of(job).await?;
+    let held = || siblings.iter().filter(|sibling| sibling.gone.is_none());
+    let prints: BTreeSet<Fingerprint> = held().map(|sibling| sibling.fingerprint).collect();
+    let lapsed = lapsed(job, &elsewhere.blind, &prints).await?;
+    let counts = held().filter(|sibling| {
+        let lapsed = lapsed.get(&sibling.fingerprint).copied().unwrap_or(0);
         // What was let go of since it was recalled is for the commit to decide.
         sibling.holders > lapsed && records.get(&sibling.fingerprint).is_none_or(|known| known.gone.is_none())
     });
-    others.groups = counts.map(|sibling| sibling.group).collect();
-    Ok(others)
+    let groups = counts.map(|sibling| sibling.group).collect();
+    let since = |sibling: &&Sibling| news.memory.cleared.is_some_and(|cleared| sibling.gone >= Some(cleared));
+    let gone_since = siblings.iter().filter(since).map(|sibling| sibling.group).collect();
+    Ok(Others { groups, gone_since, lost: lost(&elsewhere.removals, &siblings), lapsed })
 }
 
-/// How often each of these records is held by a target that has not looked for too long.
+/// Which siblings went with one of these mass removals.
+fn lost(removals: &[(Time, Return)], siblings: &[Sibling]) -> Lost {
+    let mut lost = Lost::default();
+    for (cleared, back) in removals {
+        for sibling in siblings.iter().filter(|sibling| sibling.gone == Some(*cleared)) {
+            lost.records.insert(sibling.fingerprint);
+            if matches!(back, Return::Awaited | Return::InPart) {
+                lost.groups.insert(sibling.group);
+            }
+        }
+    }
+    lost
+}
+
+/// How often each of these records is held by one of these targets.
 async fn lapsed(
     job: &Job<'_>,
+    blind: &[TargetId],
     prints: &BTreeSet<Fingerprint>,
 ) -> Result<BTreeMap<Fingerprint, u32>, StoreError> {
     let mut lapsed = BTreeMap::new();
-    let Some(holds_for) = job.source.holds_for() else { return Ok(lapsed) };
-    for target in blind(job, job.shared.clock.now() - holds_for).await? {
-        let snapshot = job.shared.store.snapshot(target).await?;
+    if prints.is_empty() {
+        return Ok(lapsed);
+    }
+    for target in blind {
+        let snapshot = job.shared.store.snapshot(*target).await?;
         for print in prints.iter().filter(|print| snapshot.get(**print).is_some()) {
             *lapsed.entry(*print).or_default() += 1;
         }
@@ -97,25 +134,40 @@ async fn lapsed(
     Ok(lapsed)
 }
 
-/// The other targets of the source whose last whole answer was before `since`.
-async fn blind(job: &Job<'_>, since: Time) -> Result<Vec<TargetId>, StoreError> {
-    let is_blind = |row: &TargetRow| {
+/// What is to know about the other targets of the source.
+#[derive(Default)]
+struct Elsewhere {
+    /// Those that have not looked for too long.
+    blind: Vec<TargetId>,
+    /// The mass removals of the rest that are still taken for outages: when, and how far the mass is back.
+    removals: Vec<(Time, Return)>,
+}
+
+impl Elsewhere {
+    async fn of(job: &Job<'_>) -> Result<Elsewhere, StoreError> {
+        let mut elsewhere = Elsewhere::default();
+        let mut after = None;
+        loop {
+            let source = Some(job.source.name().to_owned());
+            let filter = TargetFilter { source, after, limit: PAGE, ..TargetFilter::default() };
+            let page = job.shared.store.targets(&filter).await?;
+            page.iter().filter(|row| row.id != job.claim.target).for_each(|row| elsewhere.add(job, row));
+            after = page.last().map(|row| row.id);
+            if page.len() < PAGE as usize {
+                return Ok(elsewhere);
+            }
+        }
+    }
+
+    fn add(&mut self, job: &Job<'_>, row: &TargetRow) {
+        let (now, memory) = (job.shared.clock.now(), &row.state.memory);
         // Who never had a whole answer has been blind since the first poll.
         let looked = row.state.last_look().or_else(|| Some(row.state.run.as_ref()?.from));
-        row.id != job.claim.target && looked.is_some_and(|looked| looked <= since)
-    };
-    let mut blind = Vec::new();
-    let mut after = None;
-    loop {
-        let source = Some(job.source.name().to_owned());
-        let filter = TargetFilter { source, after, limit: PAGE, ..TargetFilter::default() };
-        let page = job.shared.store.targets(&filter).await?;
-        let Some(last) = page.last() else { return Ok(blind) };
-        after = Some(last.id);
-        let full = page.len() == PAGE as usize;
-        blind.extend(page.iter().filter(|row| is_blind(row)).map(|row| row.id));
-        if !full {
-            return Ok(blind);
+        let holds_for = job.source.holds_for();
+        if holds_for.zip(looked).is_some_and(|(holds_for, looked)| looked <= now - holds_for) {
+            self.blind.push(row.id);
+        } else if memory.awaits_singly(&job.source.doubt(), now) {
+            self.removals.extend(memory.cleared.map(|cleared| (cleared, memory.back)));
         }
     }
 }

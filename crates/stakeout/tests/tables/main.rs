@@ -7,6 +7,7 @@ mod gate;
 mod market;
 mod memory;
 mod others;
+mod outages;
 mod process;
 mod proof;
 mod repeats;

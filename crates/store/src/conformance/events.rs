@@ -197,7 +197,7 @@ pub async fn a_hold_that_lapsed_does_not_count(backend: &dyn Backend) {
     };
     assert_eq!(told(opens(a, 1, &[("x", 1), ("y", 1)], &[])).await, ["x", "y"]);
     let families = [(print("venue"), print("today"))];
-    let siblings = world.store.siblings(SOURCE, &families, None).await.expect("siblings");
+    let siblings = world.store.siblings(SOURCE, &families).await.expect("siblings");
     assert_eq!(siblings.iter().map(|sibling| sibling.holders).collect::<Vec<_>>(), [1, 1]);
     let held = world.store.snapshot(a.target).await.expect("snapshot");
     assert!(held.get(print("x")).is_some() && held.len() == 2);
@@ -209,8 +209,8 @@ pub async fn a_hold_that_lapsed_does_not_count(backend: &dyn Backend) {
     assert_eq!(told(opens(&d, 5, &[("x", 1), ("v", 1)], &["x", "y"])).await, ["x", "v"], "only a is left");
 }
 
-/// Who asks since when is also told of those that have gone since then, held by nobody.
-pub async fn siblings_that_went_lately_are_found(backend: &dyn Backend) {
+/// Records of a family are found when they are gone, too, with the moment when the last holder let go of them.
+pub async fn siblings_that_went_are_found(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a"]).await;
     let claim = world.claim_one(0).await;
     let shown = |claim: &Claim, secs: i64, seen: &[(&str, i64)]| {
@@ -224,16 +224,11 @@ pub async fn siblings_that_went_lately_are_found(backend: &dyn Backend) {
     let claim = world.claim_one(11).await;
     world.done(shown(&claim, 15, &[("x", 1)])).await;
     let families = [(print("venue"), print("today"))];
-    let found = async |gone_since: Option<i64>| {
-        let since = gone_since.map(at);
-        let found = world.store.siblings(SOURCE, &families, since).await.expect("siblings");
-        let mut holders: Vec<u32> = found.into_iter().map(|sibling| sibling.holders).collect();
-        holders.sort_unstable();
-        holders
-    };
-    assert_eq!(found(None).await, [1]);
-    assert_eq!(found(Some(15)).await, [0, 1], "y went at that moment");
-    assert_eq!(found(Some(16)).await, [1]);
+    let found = world.store.siblings(SOURCE, &families).await.expect("siblings");
+    let sibling = |name: &str| found.iter().find(|sibling| sibling.fingerprint == print(name));
+    let state = |name: &str| sibling(name).map(|sibling| (sibling.holders, sibling.gone));
+    assert_eq!((state("x"), state("y")), (Some((1, None)), Some((0, Some(at(15))))));
+    assert_eq!(found.len(), 2);
 }
 
 /// Many commit at once while one reads along: what it has passed, it has seen.

@@ -87,7 +87,7 @@ macro_rules! conformance_tests {
             events::what_a_dedupe_key_leaves_out_claims_no_notice,
             events::only_the_first_of_a_group_is_news,
             events::a_hold_that_lapsed_does_not_count,
-            events::siblings_that_went_lately_are_found,
+            events::siblings_that_went_are_found,
             events::readers_never_find_a_lower_number_later,
             events::filters_choose,
             notifications::what_alerts_told_is_read_once,

@@ -132,7 +132,7 @@ pub struct StoredRecord {
     pub gone: Option<Time>,
 }
 
-/// A record that is held, or was until lately, found by its parent and group.
+/// A record that is held, or was once, found by its parent and group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sibling {
     /// Who.
@@ -141,6 +141,8 @@ pub struct Sibling {
     pub group: Fingerprint,
     /// How many targets hold it; none when it is gone.
     pub holders: u32,
+    /// Since when nobody does.
+    pub gone: Option<Time>,
 }
 
 /// Which records to list, in the order of their rows.

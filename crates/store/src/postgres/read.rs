@@ -45,30 +45,29 @@ pub(super) async fn records(
     all(client, &sql, &[&source, &prints], stored_record).await
 }
 
-/// The held records with these parents and groups.
+/// The records with these parents and groups.
 pub(super) async fn siblings(
     client: &impl GenericClient,
     source: &str,
     families: &[(Fingerprint, Fingerprint)],
-    gone_since: Option<Time>,
 ) -> Work<Vec<Sibling>> {
-    let since = gone_since.map_or(i64::MAX, Time::us);
     let bytes = |print: Fingerprint| print.to_bytes().to_vec();
     let (parents, groups): (Vec<Vec<u8>>, Vec<Vec<u8>>) =
         families.iter().map(|(parent, group)| (bytes(*parent), bytes(*group))).unzip();
     let sql = format!(
-        "SELECT r.fingerprint, r.group_print, r.holders {OF_SOURCE}
+        "SELECT r.fingerprint, r.group_print, r.holders, r.gone_us {OF_SOURCE}
          JOIN unnest($2::bytea[], $3::bytea[]) AS w (parent, grp) ON r.parent = w.parent AND r.group_print = w.grp
-         WHERE s.name = $1 AND (r.gone_us IS NULL OR r.gone_us >= $4) ORDER BY r.fingerprint"
+         WHERE s.name = $1 ORDER BY r.fingerprint"
     );
     let read = |row: &Row| {
         Ok(Sibling {
             fingerprint: rows::print(row, "fingerprint")?,
             group: rows::print(row, "group_print")?,
             holders: rows::small(row, "holders")?,
+            gone: rows::opt_time(row, "gone_us")?,
         })
     };
-    all(client, &sql, &[&source, &parents, &groups, &since], read).await
+    all(client, &sql, &[&source, &parents, &groups], read).await
 }
 
 /// What a target holds.

@@ -104,14 +104,8 @@ impl Store for PgStore {
         self.on("read records", async |client| read::records(client, source, fingerprints).await).await
     }
 
-    async fn siblings(
-        &self,
-        source: &str,
-        families: &[(Fingerprint, Fingerprint)],
-        gone_since: Option<Time>,
-    ) -> Result<Vec<Sibling>> {
-        self.on("read siblings", async |client| read::siblings(client, source, families, gone_since).await)
-            .await
+    async fn siblings(&self, source: &str, families: &[(Fingerprint, Fingerprint)]) -> Result<Vec<Sibling>> {
+        self.on("read siblings", async |client| read::siblings(client, source, families).await).await
     }
 
     async fn snapshot(&self, target: TargetId) -> Result<Snapshot> {

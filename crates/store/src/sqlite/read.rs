@@ -199,23 +199,26 @@ pub(super) fn records(conn: &Connection, source: &str, prints: &[Fingerprint]) -
     Ok(result)
 }
 
-/// The records with these parents and groups that are held, or went at `gone_since` or later.
+/// The records with these parents and groups.
 pub(super) fn siblings(
     conn: &Connection,
     source: &str,
     families: &[(Fingerprint, Fingerprint)],
-    gone_since: Option<Time>,
 ) -> Work<Vec<Sibling>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
-    let sql = "SELECT fingerprint, group_print, holders FROM records
-               WHERE source_id = ?1 AND parent = ?2 AND group_print = ?3 AND (gone_us IS NULL OR gone_us >= ?4)";
-    let since = gone_since.map_or(i64::MAX, Time::us);
+    let sql = "SELECT fingerprint, group_print, holders, gone_us FROM records
+               WHERE source_id = ?1 AND parent = ?2 AND group_print = ?3";
     let read = |row: &Row<'_>| {
-        Ok(Sibling { fingerprint: rows::print(row, 0)?, group: rows::print(row, 1)?, holders: row.get(2)? })
+        Ok(Sibling {
+            fingerprint: rows::print(row, 0)?,
+            group: rows::print(row, 1)?,
+            holders: row.get(2)?,
+            gone: rows::opt_time(row, 3)?,
+        })
     };
     let mut found = Vec::new();
     for (parent, group) in families {
-        found.extend(all(conn, sql, &[&source_id, &parent.to_bytes(), &group.to_bytes(), &since], read)?);
+        found.extend(all(conn, sql, &[&source_id, &parent.to_bytes(), &group.to_bytes()], read)?);
     }
     // Not by the query: SQLite would rather read all records in that order.
     found.sort_by_key(|sibling: &Sibling| sibling.fingerprint);

@@ -113,14 +113,9 @@ impl Store for SqliteStore {
         self.read("read records", move |conn| read::records(conn, &source, &prints)).await
     }
 
-    async fn siblings(
-        &self,
-        source: &str,
-        families: &[(Fingerprint, Fingerprint)],
-        gone_since: Option<Time>,
-    ) -> Result<Vec<Sibling>> {
+    async fn siblings(&self, source: &str, families: &[(Fingerprint, Fingerprint)]) -> Result<Vec<Sibling>> {
         let (source, families) = (source.to_owned(), families.to_vec());
-        self.read("read siblings", move |conn| read::siblings(conn, &source, &families, gone_since)).await
+        self.read("read siblings", move |conn| read::siblings(conn, &source, &families)).await
     }
 
     async fn snapshot(&self, target: TargetId) -> Result<Snapshot> {
