@@ -7,8 +7,8 @@ use crate::support::{Question, World, every_minute, page, venue};
 
 const NONE: [&str; 0] = [];
 
-/// What is told when the late bucket has an outage from minute 3 to `until`, venues 1 and 2 have one table each until
-/// then which only it shows, and the early bucket, which always has a table at other venues, shows `early(minute)`.
+/// What is told when the late bucket has an outage from minute 3 to `until`. `early` and `late` say what the buckets show
+/// of venues 1 and 2 at a minute; all other venues always have a table.
 fn told(
     minutes: i64,
     until: i64,

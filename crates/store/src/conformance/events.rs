@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use stakeout_core::{Fingerprint, Span};
 
 use super::Backend;
-use super::story::{Poll, SOURCE, World, after, at, print};
-use crate::{Claim, CommitOutcome, Effect, EventFilter, Lapsed};
+use super::story::{Poll, SOURCE, World, after, at, print, request, wanted};
+use crate::{Claim, ClaimRequest, CommitOutcome, Effect, EventFilter, Lapsed};
 
 /// Proposed again by a later poll with the same identity and content: it is the same event.
 pub async fn an_event_exists_once(backend: &dyn Backend) {
@@ -54,6 +54,22 @@ pub async fn a_known_dedupe_key_is_left_out(backend: &dyn Backend) {
     }
     assert_eq!(told.len(), 1);
     assert_eq!(told[0].dedupe_key.as_deref(), Some("resy|x|20:30"));
+}
+
+/// Two sources that watch the same things tell each what they see, under the same readable key.
+pub async fn a_dedupe_key_counts_within_its_source(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b"]).await;
+    world.store.reconcile_roots("boston", &[wanted("a", 0)], at(0)).await.expect("roots");
+    let sources = vec![SOURCE.to_owned(), "boston".to_owned()];
+    let mut told = Vec::new();
+    for claim in world.store.claim(ClaimRequest { sources, ..request(0) }).await.expect("claim") {
+        let poll = Poll::of(&claim, 1).tells_with(&claim, "drop", "x", Effect::Any, |event| {
+            event.dedupe_key = Some("resy|x|20:30".into());
+        });
+        told.extend(world.done(poll).await.events.into_iter().map(|event| event.source));
+    }
+    told.sort_unstable();
+    assert_eq!(told, ["boston", SOURCE]);
 }
 
 async fn flicker(world: &World, claim: Claim, secs: i64, present: bool) -> (Claim, usize) {

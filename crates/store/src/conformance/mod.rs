@@ -81,6 +81,7 @@ macro_rules! conformance_tests {
             events::an_event_exists_once,
             events::the_same_id_with_other_content_is_refused,
             events::a_known_dedupe_key_is_left_out,
+            events::a_dedupe_key_counts_within_its_source,
             events::quiet_time_is_not_extended_by_what_it_suppresses,
             events::what_follows_from_an_event_comes_about_with_it,
             events::a_record_that_was_away_only_briefly_is_not_news,

@@ -25,6 +25,7 @@ pub(super) const STEPS: &[&[&str]] = &[
         include_str!("../../migrations/postgres/0003_upkeep.sql"),
         include_str!("../../migrations/postgres/0003_alerts.sql"),
     ],
+    &[include_str!("../../migrations/postgres/0004_dedupe.sql")],
 ];
 
 /// What is raised when somebody else was faster.

@@ -13,6 +13,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0001_begin.sql"),
     include_str!("../../migrations/sqlite/0002_interface.sql"),
     include_str!("../../migrations/sqlite/0003_alerts.sql"),
+    include_str!("../../migrations/sqlite/0004_dedupe.sql"),
 ];
 
 /// `stak`, so that `file` and we know whose database it is.
@@ -129,4 +130,35 @@ fn prepare(conn: &mut Connection, found: u32) -> rusqlite::Result<()> {
     transaction.pragma_update(None, "application_id", APPLICATION_ID)?;
     transaction.pragma_update(None, "user_version", MIGRATIONS.len() as u32)?;
     transaction.commit()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn events_and_what_refers_to_them_survive_the_step_that_makes_their_table_anew() {
+        const DEDUPE: usize = 3;
+        let mut conn = Connection::open_in_memory().expect("opens");
+        MIGRATIONS[..DEDUPE].iter().for_each(|step| conn.execute_batch(step).expect("a step"));
+        let event = "INSERT INTO events (id, type, source_id, target, rule, subject, subject_key, at_us, dedupe_key, data)
+            VALUES (randomblob(16), 'tables.drop', ?1, 'a', 'drop', x'01', 'x', 1, 'key', '{}')";
+        conn.execute_batch(
+            "INSERT INTO sources (id, name) VALUES (1, 'nyc'), (2, 'boston');
+             CREATE VIEW told AS SELECT dedupe_key FROM events;",
+        )
+        .expect("two sources");
+        conn.execute(event, [1]).expect("an event");
+        conn.execute("INSERT INTO notifications_read SELECT seq, 2 FROM events", []).expect("a mark");
+
+        prepare(&mut conn, DEDUPE as u32).expect("the step");
+        let count = |what: &str| {
+            conn.query_row(&format!("SELECT count(*) FROM {what}"), [], |row| row.get::<_, i64>(0))
+        };
+        assert_eq!((count("told"), count("notifications_read")), (Ok(1), Ok(1)));
+        conn.execute(event, [1]).expect_err("the same key of the same source");
+        conn.execute(event, [2]).expect("the same key of another source");
+        conn.execute("DELETE FROM events", []).expect("deletes");
+        assert_eq!(count("notifications_read"), Ok(0), "a mark still goes with its event");
+    }
 }

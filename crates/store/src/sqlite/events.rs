@@ -33,7 +33,7 @@ pub(super) fn write(tx: &mut Tx<'_>, proposed: &Proposed<'_>, effects: &Effects)
         let comes_about = is_first
             && has_cause(tx.conn, event)?
             && !is_known(tx.conn, proposed, event, &data)?
-            && !is_duplicate(tx.conn, event)?
+            && !is_duplicate(tx.conn, proposed.source_id, event)?
             && claim_notice(tx.conn, proposed.source_id, event)?;
         if comes_about {
             told.push(insert(tx, proposed, event, data)?);
@@ -104,9 +104,11 @@ fn is_known(conn: &Connection, from: &Proposed<'_>, event: &EventWrite, data: &s
     }
 }
 
-fn is_duplicate(conn: &Connection, event: &EventWrite) -> Work<bool> {
+/// Whether its source has told this under the same readable key.
+fn is_duplicate(conn: &Connection, source_id: i64, event: &EventWrite) -> Work<bool> {
     let Some(key) = &event.dedupe_key else { return Ok(false) };
-    Ok(conn.prepare_cached("SELECT 1 FROM events WHERE dedupe_key = ?1")?.exists([key])?)
+    let sql = "SELECT 1 FROM events WHERE source_id = ?1 AND dedupe_key = ?2";
+    Ok(conn.prepare_cached(sql)?.exists(params![source_id, key])?)
 }
 
 /// Takes the right to tell this rule's event about this record; refused within the quiet time of the last one.

@@ -9,7 +9,7 @@ use stakeout_store::{CommitOutcome, Effect, PollCommit, StoreError};
 use crate::support::{busy, database, number, open, raw};
 
 /// The schema version of this program.
-const STEPS: i64 = 3;
+const STEPS: i64 = 4;
 
 #[tokio::test]
 async fn nodes_that_start_together_make_one_schema() {
