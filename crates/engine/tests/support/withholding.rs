@@ -107,7 +107,7 @@ passes_on! {
     targets(filter: &TargetFilter) -> Vec<TargetRow>;
     target(source: &str, key: &str) -> Option<TargetRow>;
     records(source: &str, fingerprints: &[Fingerprint]) -> Vec<StoredRecord>;
-    siblings(source: &str, families: &[(Fingerprint, Fingerprint)], gone_since: Option<Time>) -> Vec<Sibling>;
+    siblings(source: &str, families: &[(Fingerprint, Fingerprint)]) -> Vec<Sibling>;
     snapshot(target: TargetId) -> Snapshot;
     told_until(source: &str, streams: &[(Fingerprint, String)]) -> Vec<Option<Time>>;
     history(source: &str, record: Fingerprint, stream: Option<&str>, limit: u32) -> Vec<HistoryRow>;
