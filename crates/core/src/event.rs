@@ -43,3 +43,29 @@ pub struct Event {
     /// What happened: `record`, `changes`, and whatever the source adds.
     pub data: serde_json::Value,
 }
+
+/// A type in plain words, without the family that it belongs to: `racing.race.final` is "Race final".
+pub fn headline(event_type: &str) -> String {
+    let own = event_type.split_once('.').map_or(event_type, |(_, own)| own);
+    let words = own.replace(['.', '_', '-'], " ");
+    let mut letters = words.chars();
+    letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::headline;
+
+    #[test]
+    fn a_type_is_said_in_plain_words() {
+        for (event_type, words) in [
+            ("racing.race.final", "Race final"),
+            ("fpv.race.current_changed", "Race current changed"),
+            ("tables.drop", "Drop"),
+            ("own", "Own"),
+            ("", ""),
+        ] {
+            assert_eq!(headline(event_type), words);
+        }
+    }
+}

@@ -237,7 +237,7 @@ mod tests {
 
     #[test]
     fn an_event_without_words_of_its_own_shows_what_it_has() {
-        check("{title}|{severity}|{text}", false, json!({"a": 1}), "alert.raised Night Owl|info|{\"a\":1}");
+        check("{title}|{severity}|{text}", false, json!({"a": 1}), "Raised – Night Owl|info|{\"a\":1}");
         let long = "ü".repeat(5_000);
         let filled = Template::read("{text}", false).expect("text").fill(&event(json!({ "text": long })));
         assert_eq!(filled.chars().count(), 1_501);

@@ -2,6 +2,7 @@
 
 use serde_json::Value as Json;
 use stakeout_core::alert::Told;
+use stakeout_core::event::headline;
 use stakeout_core::{Record, Value};
 
 /// A headline, and a sentence.
@@ -33,7 +34,7 @@ pub(super) fn number(n: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
-/// An event in a few words: its type, and the name of what it is about.
+/// An event in a few words: what happened, in those of the source if it has any, and the name of what it is about.
 pub(super) fn event(told: &Told<'_>) -> Words {
     let record = &told.data["record"];
     let named = ["name", "venue_name"].iter().find_map(|field| record[field].as_str());
@@ -44,7 +45,11 @@ pub(super) fn event(told: &Told<'_>) -> Words {
         moved.push(format!("{field}: {} → {}", plain(&change["old"]), plain(&change["new"])));
     }
     let text = if moved.is_empty() { about.to_owned() } else { format!("{about}: {}", moved.join(", ")) };
-    Words::new(format!("{} – {about}", told.event_type), text)
+    let title = match told.data["title"].as_str() {
+        Some(title) => title.to_owned(),
+        None => format!("{} – {about}", headline(told.event_type)),
+    };
+    Words::new(title, text)
 }
 
 /// A table that opened.
