@@ -11,7 +11,7 @@ const QUIET = new Set(["bet_percentage", "win_pool_amount", "place_pool_amount",
 const SHAPES = [
 	[/^alert\./, "◆", "warn"],
 	[/\.(final|ended|drop)$/, "●", "good"], [/\.(abandoned|lost|credentials|invalidated|reset)$/, "✕", "bad"],
-	[/\.(scratched|retimed|reopened|resumed)$/, "▲", "warn"], [/\.(started|closed|interim|switched|current_changed|back)$/, "■", "accent"],
+	[/\.(scratched|retimed|reopened|resumed)$/, "▲", "warn"], [/\.(started|closed|interim|switched|current_changed|reseated|back)$/, "■", "accent"],
 ];
 
 export function sentence(event) {

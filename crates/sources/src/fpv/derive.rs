@@ -20,6 +20,10 @@ const ROUNDS_TO_SETTLE: i64 = 2;
 pub(super) const CURRENT_ORDER: (&str, &str) = ("race", "currentOrder");
 /// Under which namespace the state of the link is published; the key is the source's name.
 pub(super) const LINK: &str = "link";
+/// Under which namespace it is published who flies soon; the key is the source's name.
+pub(crate) const UPCOMING: &str = "upcoming";
+/// The events that say who flies soon.
+pub(crate) const UPCOMING_CHANGED: [&str; 2] = ["fpv.race.current_changed", "fpv.race.reseated"];
 /// An upstream that answers nothing for so long, and to so many requests, is lost.
 const LOST_AFTER: Span = Span::secs(5);
 const LOST_REQUESTS: u32 = 3;
@@ -31,7 +35,7 @@ pub(super) fn derive(
     settings: &Settings,
     holdings: &Holdings<'_>,
 ) -> Derived {
-    let mut derived = of_races(kinds, asking, settings, holdings);
+    let mut derived = of_races(name, kinds, asking, settings, holdings);
     if let Some((published, told)) = link(name, holdings) {
         derived.published.push(published);
         derived.drafts.extend(told);
@@ -39,7 +43,13 @@ pub(super) fn derive(
     derived
 }
 
-fn of_races(kinds: &Kinds, asking: &Asking, settings: &Settings, holdings: &Holdings<'_>) -> Derived {
+fn of_races(
+    name: &str,
+    kinds: &Kinds,
+    asking: &Asking,
+    settings: &Settings,
+    holdings: &Holdings<'_>,
+) -> Derived {
     let Some(picture) = Picture::of(holdings.records) else { return Derived::default() };
     let target = |race: &str| asking.race(&picture.event, race, picture.zone.as_deref());
     if is_settling(&picture, settings, holdings) {
@@ -51,25 +61,35 @@ fn of_races(kinds: &Kinds, asking: &Asking, settings: &Settings, holdings: &Hold
     let current = current_race(&picture);
     // When everything is flown the last race stays the current one, and nobody needs to look at it five times a second.
     let focused = current.as_ref().filter(|current| current.rule != CurrentRule::LastCompleted);
+    let upcoming = upcoming(&picture);
+    let seated = holdings.value(UPCOMING, name).map(|value| &value["upcoming"]);
+    let told = current.as_ref().and_then(|current| {
+        changed(current, &upcoming, holdings).or_else(|| reseated(current, &upcoming, seated?))
+    });
     Derived {
         focus: focused.map(|current| target(&current.race_id)),
-        published: vec![published(current.as_ref(), holdings)],
+        published: vec![published(current.as_ref(), holdings), soon(name, upcoming, holdings)],
         records: reordered(kinds, &picture, holdings.records),
-        drafts: current
-            .as_ref()
-            .and_then(|current| changed(&picture, current, holdings))
-            .into_iter()
-            .collect(),
+        drafts: told.into_iter().collect(),
     }
 }
 
-/// Whether the event is new and not all of its races, or none of its rounds, have been seen: their order and the current race would change with
-/// every one that comes in.
+fn soon(name: &str, upcoming: Json, holdings: &Holdings<'_>) -> Published {
+    Published {
+        namespace: UPCOMING.to_owned(),
+        key: name.to_owned(),
+        value: json!({ "upcoming": upcoming, "computedAt": holdings.now }),
+        stamp: Some("computedAt".to_owned()),
+    }
+}
+
+/// Whether the event is new and not all of its races, or none of its rounds or pilots, have been seen: their order, the
+/// current race and who flies soon would change with every one that comes in.
 fn is_settling(picture: &Picture, settings: &Settings, holdings: &Holdings<'_>) -> bool {
     let patience = settings.race_idle.times(ROUNDS_TO_SETTLE);
     let fresh = picture.seen_at.is_some_and(|seen| holdings.now < seen + patience);
     let mut listed = holdings.targets.iter().filter_map(|key| race_of_key(key));
-    let nothing = picture.races.is_empty() || picture.rounds.is_empty();
+    let nothing = picture.races.is_empty() || picture.rounds.is_empty() || picture.pilots.is_empty();
     fresh && (nothing || listed.any(|race| picture.race(race).is_none()))
 }
 
@@ -110,7 +130,7 @@ fn reordered(kinds: &Kinds, picture: &Picture, records: &[Held]) -> Vec<Record> 
 }
 
 /// That another race is the current one. Staying on the last race when all are flown is no change.
-fn changed(picture: &Picture, current: &Current, holdings: &Holdings<'_>) -> Option<Draft> {
+fn changed(current: &Current, upcoming: &Json, holdings: &Holdings<'_>) -> Option<Draft> {
     let before = holdings.focused.and_then(race_of_key);
     let same = match before {
         Some(before) => before == current.race_id,
@@ -121,9 +141,31 @@ fn changed(picture: &Picture, current: &Current, holdings: &Holdings<'_>) -> Opt
     }
     let mut data = json!(current);
     data["before"] = before.map_or(Json::Null, Json::from);
-    data["upcoming"] = upcoming(picture);
+    data["upcoming"] = upcoming.clone();
     let subject = (race_fingerprint(&current.race_id), current.race_id.as_str());
     Some(draft("current_changed", "race.current_changed", subject, data))
+}
+
+/// That somebody flies in another race, or sooner, than was known, although the current race is the same. Who flies later
+/// or not at all is no news to anybody who waits for their call.
+fn reseated(current: &Current, upcoming: &Json, before: &Json) -> Option<Draft> {
+    let lines = |list: &Json| list.as_array().cloned().unwrap_or_default();
+    let known = lines(before);
+    let is_known = |line: &Json| {
+        let same = |old: &&Json| old["pilot"] == line["pilot"] && old["race_id"] == line["race_id"];
+        let away = |line: &Json| line["races_away"].as_u64();
+        known.iter().find(same).is_some_and(|old| away(old) <= away(line))
+    };
+    let moved: Vec<Json> =
+        lines(upcoming).iter().filter(|line| !is_known(line)).map(|line| line["pilot"].clone()).collect();
+    if moved.is_empty() {
+        return None;
+    }
+    let mut data = json!(current);
+    data["reseated"] = moved.into();
+    data["upcoming"] = upcoming.clone();
+    let subject = (race_fingerprint(&current.race_id), current.race_id.as_str());
+    Some(draft("reseated", "race.reseated", subject, data))
 }
 
 fn draft(rule: &str, event: &str, (subject, key): (Fingerprint, &str), data: Json) -> Draft {

@@ -13,6 +13,7 @@
 //! | `fpv.result.changed` | a result appeared, or its place, points, laps, time or validity changed |
 //! | `fpv.event.switched` | the upstream shows another event |
 //! | `fpv.race.current_changed` | another race is the current one |
+//! | `fpv.race.reseated` | somebody flies another race, or sooner, and the current race is the same |
 //! | `fpv.upstream.lost` | the upstream has not answered anything for five seconds |
 //! | `fpv.upstream.back` | a lost upstream answers again |
 

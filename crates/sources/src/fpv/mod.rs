@@ -37,6 +37,7 @@ use stakeout_core::{
 };
 
 pub use config::{FpvConfig, SchedulerConfig};
+pub(crate) use derive::{UPCOMING, UPCOMING_CHANGED};
 pub use describe::{describe_dir, overlay_dir};
 pub use kinds::{FAMILY, RACE_HISTORY, RACE_ORDER};
 pub(crate) use overlay::SOON;
@@ -152,8 +153,10 @@ impl Source for FpvSource {
         // Without the regular check it still follows from every change.
         let every = self.settings.active_check;
         let every = if every > Span::ZERO && self.settings.enabled { every } else { OFF };
-        let kinds = [&self.kinds.events, &self.kinds.rounds, &self.kinds.races].map(|kind| kind.full_name());
-        let published = [derive::CURRENT_ORDER, (derive::LINK, &self.name)];
+        // The pilots, because who flies soon is told with their names.
+        let kinds = [&self.kinds.events, &self.kinds.rounds, &self.kinds.races, &self.kinds.pilots];
+        let kinds = kinds.map(|kind| kind.full_name());
+        let published = [derive::CURRENT_ORDER, (derive::LINK, &self.name), (derive::UPCOMING, &self.name)];
         let published = published.map(|(namespace, key)| (namespace.to_owned(), key.to_owned()));
         Some(Derives { every, kinds: kinds.to_vec(), published: published.to_vec() })
     }

@@ -1,5 +1,7 @@
 //! A small JSON document for stream overlays: the last, the current and the next race, who leads, and who flies when.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Value as Json, json};
 use stakeout_core::Time;
 
@@ -135,18 +137,23 @@ fn pilots(picture: &Picture) -> Vec<Json> {
     soonest.into_iter().map(|(_, _, line)| line).collect()
 }
 
-/// Who flies within the next [`SOON`] races, and when.
+/// Who flies within the next [`SOON`] races, and when, the soonest first. This is worked out with every look at everything
+/// that is held, so the races are gone through once, not once for each pilot.
 pub(super) fn upcoming(picture: &Picture) -> Json {
-    let soon = |line: &Json| line["races_away"].as_u64().is_some_and(|away| away <= SOON);
-    let short = |line: Json| {
-        json!({
-            "pilot": line["pilot"],
-            "name": line["name"],
-            "race_id": line["race_id"],
-            "races_away": line["races_away"],
-        })
+    let mut first: BTreeMap<&str, (u64, &str)> = BTreeMap::new();
+    for (away, (race, _)) in (0..=SOON).zip(races_to_fly(picture)) {
+        for seat in &race.seats {
+            first.entry(&seat.pilot).or_insert((away, &race.id));
+        }
+    }
+    let known = |(id, (away, race)): (&str, (u64, &str))| {
+        let pilot = picture.pilots.get(id).filter(|pilot| !pilot.removed)?;
+        let line = json!({ "pilot": id, "name": pilot.name, "race_id": race, "races_away": away });
+        Some((away, line))
     };
-    pilots(picture).into_iter().filter(soon).map(short).collect()
+    let mut lines: Vec<(u64, Json)> = first.into_iter().filter_map(known).collect();
+    lines.sort_by_key(|(away, _)| *away);
+    lines.into_iter().map(|(_, line)| line).collect()
 }
 
 /// What an overlay can show; more would only make the document larger.

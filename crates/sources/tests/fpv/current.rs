@@ -220,6 +220,35 @@ fn the_published_value_is_the_seeds() {
     assert_eq!(world.source.derives().map(|derives| derives.every), Some(Span::ms(1_000)));
 }
 
+#[test]
+fn who_is_seated_in_another_race_is_told_although_the_current_race_is_the_same() {
+    let mut world = World::new(4);
+    world.round();
+    world.news();
+    let seats = |world: &mut World, pilots: &[u32]| {
+        let seat = |n: &u32| json!({ "Pilot": pilot(*n), "Channel": channel(*n) });
+        world.edit(1, |file| file["PilotChannels"] = pilots.iter().map(seat).collect());
+        world.round();
+        world.news()
+    };
+    assert_eq!(seats(&mut world, &[1]), ["fpv.race.reseated"], "the second pilot flies in the second race");
+    let upcoming = world.upcoming.as_ref().expect("published").value["upcoming"].clone();
+    assert_eq!((&upcoming[1]["pilot"], &upcoming[1]["races_away"]), (&json!(pilot(2)), &json!(1)));
+    assert_eq!(seats(&mut world, &[1]), [""; 0], "told once");
+    assert_eq!(seats(&mut world, &[1, 2]), ["fpv.race.reseated"], "and in the first again");
+    assert_eq!(world.current(), (Some(1), Some(1)));
+    // Who is in no race any more waits for no call.
+    for n in 1..=4 {
+        world.edit(n, |file| file["PilotChannels"] = json!([{ "Pilot": pilot(1), "Channel": channel(1) }]));
+    }
+    world.round();
+    assert_eq!(world.news(), [""; 0]);
+    assert_eq!(
+        world.upcoming.as_ref().expect("published").value["upcoming"].as_array().map(Vec::len),
+        Some(1)
+    );
+}
+
 /// Edge case 15: on the venue's clock 9:59 is before 10:00.
 #[test]
 fn unpadded_hours_do_not_sort_as_text() {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value as Json, json};
 use stakeout_core::compare::{
     Basis, Item, Memory, Verdict, compare, kinds_meaning, meaning, target_fingerprint,
 };
-use stakeout_core::derive::{Derived, Held, Holdings, Link};
+use stakeout_core::derive::{Derived, Held, Holdings, Link, Published};
 use stakeout_core::history::changed_fields;
 use stakeout_core::judge::{Change, Judgement};
 use stakeout_core::{
@@ -113,6 +113,8 @@ pub(crate) struct World {
     records: BTreeMap<Fingerprint, Held>,
     pub(crate) focused: Option<String>,
     pub(crate) published: Option<Json>,
+    /// Who flies soon, as it is published.
+    pub(crate) upcoming: Option<Published>,
     /// Type and subject of everything told.
     pub(crate) told: Vec<(String, String)>,
     /// Records written because of what follows from others.
@@ -133,6 +135,7 @@ impl World {
             now: START,
             focused: None,
             published: None,
+            upcoming: None,
             told: Vec::new(),
             derived_writes: 0,
             source,
@@ -345,7 +348,9 @@ impl World {
 
     /// What follows from all of it now.
     pub(crate) fn derived(&self) -> Derived {
-        let records: Vec<Held> = self.held();
+        // No more than the engine would show it.
+        let kinds = self.source.derives().expect("something follows").kinds;
+        let records: Vec<Held> = self.held().into_iter().filter(|held| kinds.contains(&held.kind)).collect();
         let targets: Vec<String> = self.targets.keys().cloned().collect();
         let focused = self.focused.as_deref();
         self.source.derive(&Holdings {
@@ -353,7 +358,7 @@ impl World {
             records: &records,
             targets: &targets,
             focused,
-            published: &[],
+            published: self.upcoming.as_slice(),
             link: Link::default(),
         })
     }
@@ -372,6 +377,10 @@ impl World {
             key
         });
         for mut published in derived.published {
+            if published.namespace == "upcoming" {
+                self.upcoming = Some(published);
+                continue;
+            }
             published.value.as_object_mut().expect("an object").remove(&published.stamp.expect("a stamp"));
             self.published = Some(published.value);
         }
