@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::judge::{Change, Effect};
-use crate::{Facts, Fingerprint, Record, SettingRefused, Span, TargetSpec, Time};
+use crate::{Event, Facts, Fingerprint, Record, SettingRefused, Span, TargetSpec, Time};
 
 /// The type of the events that alerts make.
 pub const EVENT_TYPE: &str = "alert.raised";
@@ -60,6 +60,8 @@ pub struct Went {
     pub failures: u32,
     /// Polls that should have happened before this one, and did not.
     pub missed: u64,
+    /// The same of the poll before this one.
+    pub missed_before: u64,
 }
 
 /// A stretch of history that a rule has to see.
@@ -99,6 +101,32 @@ pub struct Ring {
     pub data: Json,
 }
 
+/// How something that rang rings again by the clock, without a poll that would bring it about.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Again {
+    /// So long after it last rang.
+    pub after: Span,
+    /// Whether the rule may ring now; otherwise it is asked again later.
+    pub awake: bool,
+    /// As long as this holds.
+    pub lasts: Lasts,
+    /// What is told then, where [`Alerts::still`] does not say it.
+    pub ring: Ring,
+}
+
+/// What has to be so for something to be told again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Lasts {
+    /// Nobody has read any of its notifications, and it first rang at most so long ago.
+    Unread(Span),
+    /// Somebody holds the record it is about, and [`Alerts::still`] says so of its fields.
+    Held,
+    /// [`Alerts::still`] says so of what is published there, by namespace and key.
+    Published(String, String),
+    /// The last poll of this target came after at least so many that did not happen.
+    Missed(String, u64),
+}
+
 /// The places of a rule: where it looks, and where it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
@@ -107,6 +135,9 @@ pub struct Places {
     /// The sinks that it names.
     pub sinks: Vec<String>,
 }
+
+/// A wish for a look: at this source or all, so long before a start, and then every so often until it.
+pub type Bell = (Option<String>, Span, Option<Span>);
 
 /// The rules that are in force.
 pub trait Alerts: Send + Sync + 'static {
@@ -122,9 +153,25 @@ pub trait Alerts: Send + Sync + 'static {
     /// The next moment after `now` at which a target should be looked at for an alert's sake.
     fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time>;
 
-    /// How long before a start somebody wants a look, and at which source; at all of them without. When these are others,
-    /// due times are.
-    fn bells(&self) -> BTreeSet<(Option<String>, Span)>;
+    /// How long before a start somebody wants a look, how often from then on, and at which source; at all of them without.
+    /// When these are others, due times are.
+    fn bells(&self) -> BTreeSet<Bell>;
+
+    /// Whether any rule rings again by the clock: only then anything has to be remembered.
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    /// How this, which an alert told, rings again; `None` when nobody asked for that, or the rule is another now.
+    fn again(&self, _rung: &Event, _now: Time) -> Option<Again> {
+        None
+    }
+
+    /// What rings again, if what was told is still so by what is held or published now; null when only that it is there
+    /// is known.
+    fn still(&self, _rung: &Event, _now: &Json) -> Option<Ring> {
+        None
+    }
 
     /// The rules of the configuration with these stored ones, by name, which go before them.
     fn configured(&self, stored: &BTreeMap<String, Json>) -> Result<Arc<dyn Alerts>, SettingRefused>;
@@ -156,7 +203,7 @@ impl Alerts for Silence {
     fn bell(&self, _: &str, _: &Facts, _: Time) -> Option<Time> {
         None
     }
-    fn bells(&self) -> BTreeSet<(Option<String>, Span)> {
+    fn bells(&self) -> BTreeSet<Bell> {
         BTreeSet::new()
     }
     fn configured(&self, stored: &BTreeMap<String, Json>) -> Result<Arc<dyn Alerts>, SettingRefused> {

@@ -141,7 +141,8 @@ fn told(event: &EventWrite) -> Told<'_> {
     }
 }
 
-fn write(ring: Ring, id: EventId, follows: Option<EventId>, at: Time) -> EventWrite {
+/// A ring as it is committed.
+pub(crate) fn write(ring: Ring, id: EventId, follows: Option<EventId>, at: Time) -> EventWrite {
     EventWrite {
         id,
         event_type: EVENT_TYPE.to_owned(),

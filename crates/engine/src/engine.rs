@@ -25,11 +25,13 @@ use crate::fetch::Fetch;
 use crate::lane::Lane;
 use crate::outlets::Outlets;
 use crate::poll::{CREDENTIALS, first_look, is_refused};
+use crate::repeats::Chains;
 use crate::settings::{self, settings_of, with_possible};
+
 use crate::shared::{MAX_PUBLISHED, Shared};
 use crate::stats::{PassReport, Stats};
 use crate::tenure::Tenure;
-use crate::{claimer, deliver, derive, hints, janitor, pricing};
+use crate::{claimer, deliver, derive, hints, janitor, pricing, repeats};
 
 /// How long a look for due targets may go on when everything else has stopped.
 const CLAIMER_STOPS: Duration = Duration::from_secs(1);
@@ -152,6 +154,7 @@ impl Engine {
         let engine = start(config, Mode::Pass).await?;
         let mut report = engine.control().pass(limit).await?;
         let control = engine.control();
+        Chains::default().turn(&control.shared).await;
         // What the pass brought about is on its way before the process goes; what is not taken in time waits for the next.
         let left = limit.to_std().saturating_sub(began.elapsed());
         if tokio::time::timeout(left, control.shared.outbox_settled()).await.is_err() {
@@ -230,6 +233,10 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
     let claimer = spawn(claimer::run(Arc::clone(&shared), agreed, messages.clone(), stop.clone()));
     others.push(spawn(settings::watch(Arc::clone(&shared), messages.clone(), stop.clone())));
     others.push(spawn(hints::follow(Arc::clone(&shared), messages.clone(), stop.clone())));
+    // Whoever calls passes has it done with each of them.
+    if mode == Mode::Service {
+        others.push(spawn(repeats::run(Arc::clone(&shared), stop.clone())));
+    }
     for (name, _) in shared.lanes.iter().filter(|(_, lane)| lane.source().derives().is_some()) {
         others.push(spawn(derive::run(Arc::clone(&shared), name.clone(), messages.clone(), stop.clone())));
     }

@@ -33,6 +33,7 @@ mod parcels;
 mod poll;
 mod pricing;
 mod ready;
+mod repeats;
 mod replan;
 mod settings;
 mod shared;

@@ -207,6 +207,30 @@ fn what_the_upstream_asks_for_goes_before_a_bell() {
 }
 
 #[test]
+fn a_bell_that_repeats_has_its_looks_until_the_start() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(Upstream::default());
+    let mut often = bell("90m");
+    often["repeat"] = json!("25m");
+    let mut short = bell("50s");
+    (short["repeat"], short["quiet"]) = (json!("10s"), json!("20s"));
+    let rules = json!({ "often": often, "short": short });
+    let mut rung_before_t = Vec::new();
+    // The second engine finds what the first has told.
+    for (from, until) in [(-180, -50), (-50, 10)] {
+        let (runtime, clock) = virtual_runtime(T + Span::mins(from)).expect("runtime");
+        rung_before_t = runtime.block_on(async {
+            let engine = start(&store, &clock, &fetch, rules.clone()).await;
+            clock.sleep_until(T + Span::mins(until)).await;
+            drop(engine);
+            rung(&store).await
+        });
+    }
+    let secs: Vec<i64> = rung_before_t.iter().map(|before| before.as_ms() / 1_000).collect();
+    assert_eq!(secs, [90 * 60, 65 * 60, 40 * 60, 15 * 60, 50, 30, 10], "never within the quiet time");
+}
+
+#[test]
 fn a_race_is_called_by_its_name_where_the_upstream_has_nothing_new_to_say() {
     let store = Arc::new(SqliteStore::in_memory().expect("store"));
     let fetch = Arc::new(Upstream::default());

@@ -141,6 +141,7 @@ async fn ring(
         LastOutcome::Good => 0,
         LastOutcome::Failed { failures, .. } => failures,
     };
+    let missed = planned.account.missed;
     let occasion = Occasion {
         source: job.source.name(),
         target: Some(&job.claim.spec),
@@ -150,7 +151,7 @@ async fn ring(
         records,
         changes,
         told: &[],
-        went: Went { failures, missed: planned.account.missed },
+        went: Went { failures, missed, missed_before: missed_before(job, missed).await? },
     };
     let held = match records.is_empty() && rules.wants_records(&occasion) {
         true => alerts::held(&*job.shared.store, job.source, &job.claim.snapshot).await?,
@@ -166,6 +167,17 @@ async fn ring(
     let rings = alerts::rings(&*job.shared.store, &*rules, &occasion, &judged.events, id).await?;
     judged.events.extend(rings);
     Ok(())
+}
+
+/// How many polls were missed before the poll before this one. Asked only where it matters: when some were missed again.
+async fn missed_before(job: &Job<'_>, missed: u64) -> Result<u64, StoreError> {
+    if missed == 0 {
+        return Ok(0);
+    }
+    let newest = job.shared.store.polls(job.claim.target, 1).await?;
+    // What was missed is always in the log: what is not the newest there came in time.
+    let before = newest.first().filter(|poll| poll.poll_no == job.claim.poll_no);
+    Ok(before.map_or(0, |poll| poll.missed))
 }
 
 fn is_first_look(job: &Job<'_>) -> bool {

@@ -3,6 +3,7 @@
 //! A rule says *when* it rings ([`When`]), for whom, how loudly, where it is sent, and when it keeps silent. [`RuleBook`]
 //! judges all of them with each poll, from what the poll saw and from history; it never asks anything itself.
 
+mod again;
 mod hours;
 mod moves;
 mod rules;
@@ -44,8 +45,9 @@ pub struct AlertConfig {
     /// Silence after it rang about the same runner, slot, race or source. Without it each sort of alert has its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quiet: Option<Duration>,
-    /// Rings again so long after it rang while what it tells of lasts, whether anything moves or not; without it only when
-    /// it had ceased in between. Only for `odds`, `money`, `indicator` and `unhealthy`: the others tell of moments.
+    /// Rings again so long after it rang while what it tells of lasts, whether anything moves or not: a price, a band or a
+    /// failure stands, a table is open, a pilot is still to fly, a race has not started, polls are still missed. An event
+    /// lasts until somebody has read its notification, at most 24 hours. Without it, it rings again only when it had ceased.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repeat: Option<Duration>,
     /// Rings only within these hours.
@@ -204,6 +206,10 @@ pub enum IndicatorOf {
 
 /// The longest stretch of history that a rule may look back on.
 const LONGEST_WINDOW: Span = Span::hours(24);
+/// A repeat costs a look or a notification each time, so it is not more frequent than this,
+const SHORTEST_REPEAT: Span = Span::secs(10);
+/// and not so rare that what rang would have to be remembered for longer than a day.
+const LONGEST_REPEAT: Span = Span::hours(24);
 /// The most characters of a name.
 const LONGEST_NAME: usize = 64;
 
@@ -226,12 +232,37 @@ impl AlertConfig {
                 return refuse(key, format!("expected more than nothing, found {span}"));
             }
         }
-        if self.repeat.is_some() && !self.when.lasts() {
-            let message = "expected none: what this tells of is a moment and does not last. \
-                           `quiet` says how soon it may ring again";
-            return refuse("repeat", message.to_owned());
+        let often = |span: &Span| !(SHORTEST_REPEAT..=LONGEST_REPEAT).contains(span);
+        if let Some(span) =
+            self.repeat.map(|repeat| repeat.0).filter(often).filter(|_| !self.when.is_looked_at())
+        {
+            let message = format!("expected {SHORTEST_REPEAT} to {LONGEST_REPEAT}, found {span}");
+            return refuse("repeat", message);
         }
         self.when.check()
+    }
+
+    /// How long after it rang it rings again while it lasts; never within the quiet time that the rule gives.
+    fn again(&self) -> Option<Span> {
+        let Duration(repeat) = self.repeat?;
+        Some(self.quiet.map_or(repeat, |Duration(quiet)| repeat.max(quiet)))
+    }
+
+    /// The bells of a race with this start that come after a moment; none for any other sort of alert.
+    pub fn bells(&self, start: Time, after: Time) -> impl Iterator<Item = Time> {
+        let first = self.when.before().map(|before| start - before);
+        let again = self.again();
+        first.into_iter().flat_map(move |first| again::bells(first, start, again, after))
+    }
+
+    /// Whether the past says when it would have rung again: how long a price stood or polls were missed is not kept, nor
+    /// who would have read a notification that was never sent.
+    pub fn is_told_by_the_past(&self) -> bool {
+        let is_known = matches!(
+            self.when,
+            When::Start { .. } | When::Drop { .. } | When::Pilot { .. } | When::Unhealthy { .. }
+        );
+        self.repeat.is_none() || is_known
     }
 
     /// Whether it may ring for a source at this moment.
@@ -301,8 +332,8 @@ impl When {
         }
     }
 
-    /// Whether it tells of something that lasts, so that it can be told again meanwhile.
-    fn lasts(&self) -> bool {
+    /// Whether the polls themselves show if it still lasts: then they repeat it, and no clock has to.
+    fn is_looked_at(&self) -> bool {
         matches!(
             self,
             When::Odds { .. } | When::Money { .. } | When::Indicator { .. } | When::Unhealthy { .. }

@@ -4,15 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, Moment, Occasion, Places, Question, Ring, Told};
+use stakeout_core::alert::{Again, Alerts, Bell, Moment, Occasion, Places, Question, Ring, Told, Went};
 use stakeout_core::compare::target_fingerprint;
 use stakeout_core::judge::{Change, Effect};
-use stakeout_core::{Facts, Fingerprint, Record, SettingRefused, Span, Stage, Time, Value};
+use stakeout_core::{Event, Facts, Fingerprint, Record, SettingRefused, Span, Stage, Time, Value};
 
 use super::test::{at_path, same_text};
 use super::words::{self, Words};
-use super::{AlertConfig, Direction, IndicatorOf, When, hours, moves};
+use super::{AlertConfig, Direction, IndicatorOf, When, again, hours, moves};
 use crate::ConfigRefused;
+use crate::fpv::UPCOMING_CHANGED;
 use crate::racing::timeline::{self, Band, RunnerHistory};
 use crate::racing::{FAMILY as RACING, MONEY_FLOW_HISTORY, ODDS_HISTORY};
 use crate::written::Duration;
@@ -25,7 +26,6 @@ const POOL: &str = "win_pool_amount";
 const HEALTH_QUIET: Span = Span::hours(1);
 /// Silence after an alert of missed polls of one target, unless it says otherwise.
 const MISSED_QUIET: Span = Span::mins(10);
-
 /// Silence after an indicator's alert: the longest column of the timeline that changes while people bet.
 const COLUMN_QUIET: Span = Span::mins(5);
 
@@ -136,16 +136,27 @@ impl Alerts for RuleBook {
 
     fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time> {
         let start = facts.start.filter(|_| facts.stage == Stage::Pending)?;
-        let rings = |rule: &AlertConfig| {
-            let bell = start - rule.when.before()?;
-            (bell > now && rule.is_awake(source, bell)).then_some(bell)
-        };
+        let rings = |rule: &AlertConfig| rule.bells(start, now).find(|bell| rule.is_awake(source, *bell));
         self.rules.values().filter_map(rings).min()
     }
 
-    fn bells(&self) -> BTreeSet<(Option<String>, Span)> {
+    fn bells(&self) -> BTreeSet<Bell> {
         let enabled = self.rules.values().filter(|rule| rule.enabled);
-        enabled.filter_map(|rule| Some((rule.source.clone(), rule.when.before()?))).collect()
+        enabled.filter_map(|rule| Some((rule.source.clone(), rule.when.before()?, rule.again()))).collect()
+    }
+
+    fn repeats(&self) -> bool {
+        self.rules.values().any(again::is_by_clock)
+    }
+
+    fn again(&self, rung: &Event, now: Time) -> Option<Again> {
+        let (name, rule) = again::rule_of(&self.rules, rung)?;
+        again::again(name, rule, rung, now)
+    }
+
+    fn still(&self, rung: &Event, now: &Json) -> Option<Ring> {
+        let (name, rule) = again::rule_of(&self.rules, rung)?;
+        again::still(name, rule, rung, now)
     }
 }
 
@@ -440,8 +451,11 @@ impl Seen<'_> {
         );
         let subject = (target_fingerprint(&target.key), target.key.as_str());
         let ring = self.ring(name, rule, subject, words, json!({ "start": start }));
-        let dedupe_key = Some(format!("alert|{name}|{}|{}|{start}", self.occasion.source, target.key));
-        Some(Ring { dedupe_key, quiet: rule.quiet.map(|quiet| quiet.0), ..ring })
+        let key = format!("alert|{name}|{}|{}|{start}", self.occasion.source, target.key);
+        let (number, quiet) = again::bell_number(rule, start - before, at);
+        // The first one's key has no number, as it has none where nothing repeats.
+        let dedupe_key = Some(if number == 0 { key } else { format!("{key}|{number}") });
+        Some(Ring { dedupe_key, quiet, ..ring })
     }
 
     fn unhealthy(&self, name: &str, rule: &AlertConfig, failures: u32) -> Option<Ring> {
@@ -463,13 +477,17 @@ impl Seen<'_> {
         let subject = (target_fingerprint(source), source);
         let ring = self.ring(name, rule, subject, words, json!({ "target": target.key, "failures": failed }));
         let quiet = rule.quiet.map_or(HEALTH_QUIET, |quiet| quiet.0);
-        let quiet = rule.repeat.filter(|_| failed > failures).map_or(quiet, |repeat| repeat.0);
+        let quiet = rule.again().filter(|_| failed > failures).unwrap_or(quiet);
         Some(Ring { quiet: Some(quiet), ..ring })
     }
 
     fn missed(&self, name: &str, rule: &AlertConfig, polls: u64) -> Option<Ring> {
-        let missed = self.occasion.went.missed;
+        let Went { missed, missed_before, .. } = self.occasion.went;
         let target = self.occasion.target.filter(|_| missed >= polls)?;
+        // While it goes on it is the clock that repeats it.
+        if rule.repeat.is_some() && missed_before >= polls {
+            return None;
+        }
         let words = Words::new(
             format!("{} was not looked at in time", target.key),
             format!(
@@ -490,6 +508,17 @@ impl Seen<'_> {
         words: Words,
         about: Json,
     ) -> Ring {
+        let mut data = json!({
+            "alert": name,
+            "user": rule.user,
+            "severity": rule.severity,
+            "title": words.title,
+            "text": words.text,
+            "about": about,
+        });
+        if again::is_by_clock(rule) {
+            data["repeat"] = again::first(name, rule, self.occasion.at);
+        }
         Ring {
             alert: name.to_owned(),
             follows: None,
@@ -499,14 +528,7 @@ impl Seen<'_> {
             quiet: None,
             dedupe_key: None,
             sinks: rule.sinks.clone(),
-            data: json!({
-                "alert": name,
-                "user": rule.user,
-                "severity": rule.severity,
-                "title": words.title,
-                "text": words.text,
-                "about": about,
-            }),
+            data,
         }
     }
 
@@ -557,7 +579,7 @@ fn edge(band: Band) -> u8 {
 }
 
 /// Whether somebody waits for this table.
-fn is_wanted(when: &When, data: &Json) -> bool {
+pub(super) fn is_wanted(when: &When, data: &Json) -> bool {
     let When::Drop { venues, followed, from_date, to_date, from_time, to_time, party } = when else {
         return false;
     };
@@ -577,11 +599,16 @@ fn is_wanted(when: &When, data: &Json) -> bool {
 
 /// Whether this pilot flies soon, with the words for it; each of their races rings once.
 fn flies_soon(name: &str, told: &Told<'_>, pilot: &str, within: u32) -> Option<(Words, Option<String>)> {
-    if told.event_type != "fpv.race.current_changed" {
+    if !UPCOMING_CHANGED.contains(&told.event_type) {
         return None;
     }
-    let upcoming = told.data["upcoming"].as_array()?;
-    let own = upcoming.iter().find(|line| {
+    let (words, key) = flies(name, &told.data["upcoming"], pilot, within)?;
+    Some((words, Some(key)))
+}
+
+/// Whether this pilot is among those who fly soon, with the words for it, and a key that is another for each race.
+pub(super) fn flies(name: &str, upcoming: &Json, pilot: &str, within: u32) -> Option<(Words, String)> {
+    let own = upcoming.as_array()?.iter().find(|line| {
         let is = |field: &str| line[field].as_str().is_some_and(|text| same_text(text, pilot));
         is("pilot") || is("name")
     })?;
@@ -593,5 +620,5 @@ fn flies_soon(name: &str, told: &Told<'_>, pilot: &str, within: u32) -> Option<(
         n => format!("in {n} races"),
     };
     let words = Words::new(format!("{called} flies {when}"), format!("{called} flies {when}"));
-    Some((words, Some(format!("alert|{name}|{pilot}|{}", own["race_id"].as_str().unwrap_or_default()))))
+    Some((words, format!("alert|{name}|{pilot}|{}", own["race_id"].as_str().unwrap_or_default())))
 }

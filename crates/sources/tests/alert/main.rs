@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring, Told, Went};
+use stakeout_core::alert::{Alerts, Lasts, Moment, Occasion, Question, Ring, Told, Went};
 use stakeout_core::judge::{Change, Effect};
 use stakeout_core::{
-    Facts, Field, FieldChange, FieldType, Fingerprint, Kind, Record, Span, Stage, TargetSpec, Time, Value,
+    Event, EventId, Facts, Field, FieldChange, FieldType, Fingerprint, Kind, Record, Span, Stage, TargetSpec,
+    Time, Value,
 };
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 
@@ -275,7 +276,7 @@ fn an_event_rings_with_its_filters_and_only_if_it_comes_about() {
     assert_eq!(rings.len(), 1);
     assert_eq!((rings[0].follows, rings[0].quiet), (Some(1), Some(Span::mins(5))));
     assert_eq!((&rings[0].data["user"], &rings[0].sinks), (&json!("anna"), &vec!["hook".to_owned()]));
-    assert_eq!(rings[0].data["title"], "racing.race.final – Cup");
+    assert_eq!(rings[0].data["title"], "Race final – Cup");
     assert!(told("Interim").rings(&book).is_empty());
 }
 
@@ -332,6 +333,110 @@ fn a_pilot_is_called_once_per_race() {
 }
 
 #[test]
+fn a_pilot_who_is_seated_in_another_race_is_called_at_once() {
+    let line = json!({ "pilot": "p1", "name": "Alex", "race_id": "r9", "races_away": 1 });
+    let look = Look::at(0).telling("fpv.race.reseated", json!({ "upcoming": [line] }));
+    let rule = json!({ "when": { "on": "pilot", "pilot": "Alex", "within": 2 } });
+    assert_eq!(look.titles(&book(rule)), ["Alex flies next"]);
+}
+
+#[test]
+fn a_bell_that_repeats_is_another_one_each_time() {
+    let rule = json!({ "when": { "on": "start", "before": "1m" }, "repeat": "20s" });
+    let bell = book(rule);
+    let ring = |secs: i64| Look::at(secs).rings(&bell).remove(0);
+    let once = Look::at(-60).rings(&book(json!({ "when": { "on": "start", "before": "1m" } }))).remove(0);
+    assert_eq!(ring(-60).dedupe_key, once.dedupe_key, "the first one is that of a rule that does not repeat");
+    assert_eq!((ring(-40).dedupe_key, ring(-40).quiet), (ring(-21).dedupe_key, Some(Span::secs(18))));
+    assert_ne!(ring(-41).dedupe_key, ring(-40).dedupe_key);
+    assert!(Look::at(0).rings(&bell).is_empty());
+    let facts = Facts { start: Some(at(0)), ..Facts::default() };
+    let next = |secs: i64| bell.bell("nz", &facts, at(secs));
+    assert_eq!(
+        [-90, -60, -41, -40, -20].map(next),
+        [Some(-60), Some(-40), Some(-40), Some(-20), None].map(|s| s.map(at))
+    );
+}
+
+/// What a rule told, as it stands in the log.
+fn logged(ring: &Ring) -> Event {
+    Event {
+        seq: 1,
+        id: EventId::of_trigger("nz", "alert:test", "s", "t"),
+        event_type: "alert.raised".into(),
+        source: "nz".into(),
+        target: "t".into(),
+        rule: format!("alert:{}", ring.alert),
+        subject: ring.subject,
+        subject_key: ring.subject_key.clone(),
+        at: at(0),
+        dedupe_key: ring.dedupe_key.clone(),
+        data: ring.data.clone(),
+    }
+}
+
+#[test]
+fn a_table_is_told_again_only_while_it_is_one_that_is_wanted() {
+    let drop = json!({ "venue_name": "Carbone", "start": "2026-01-16T19:30", "party_sizes": [2, 4] });
+    let rule = json!({ "when": { "on": "drop", "party": [2] }, "repeat": "10m", "quiet": "15m" });
+    let (look, book) = (Look::at(0).telling("tables.drop", drop), book(rule));
+    let rung = logged(&look.rings(&book)[0]);
+    let again = book.again(&rung, at(900)).expect("it repeats");
+    assert_eq!((again.after, again.lasts, again.awake), (Span::mins(15), Lasts::Held, true));
+    let ring = book.still(&rung, &json!({ "party_sizes": [2] })).expect("still one for two");
+    assert_eq!(ring.data["text"], "Carbone: 2026-01-16 19:30, party of 2 – still so");
+    assert_eq!((ring.follows, ring.subject), (None, rung.subject));
+    assert_eq!(book.still(&rung, &json!({ "party_sizes": [4] })), None, "it is only for four now");
+}
+
+#[test]
+fn a_pilot_is_called_again_only_for_the_same_race() {
+    let upcoming = |race: &str, away: u64| json!({ "upcoming": [{ "pilot": "p1", "name": "Alex", "race_id": race, "races_away": away }] });
+    let rule = json!({ "when": { "on": "pilot", "pilot": "Alex", "within": 2 }, "repeat": "1m" });
+    let (look, book) = (Look::at(0).telling("fpv.race.current_changed", upcoming("r9", 2)), book(rule));
+    let rung = logged(&look.rings(&book)[0]);
+    let ring = book.still(&rung, &upcoming("r9", 1)).expect("still to fly");
+    assert_eq!(ring.data["title"], "Alex flies next");
+    assert_eq!(book.still(&rung, &upcoming("r7", 1)), None, "they are called for that one");
+    assert_eq!(book.still(&rung, &upcoming("r9", 3)), None, "not so soon any more");
+    assert_eq!(book.still(&rung, &json!({ "upcoming": [] })), None);
+}
+
+#[test]
+fn what_another_rule_told_is_not_told_again() {
+    let rule = |more: Json| {
+        let mut rule = json!({ "when": { "on": "event", "type": "racing.*" }, "repeat": "10m" });
+        rule.as_object_mut().expect("a rule").extend(more.as_object().expect("fields").clone());
+        book(rule)
+    };
+    let look = Look::at(0).telling("racing.race.final", json!({}));
+    let rung = logged(&look.rings(&rule(json!({})))[0]);
+    let again = |book: RuleBook| book.again(&rung, at(600));
+    assert_eq!(again(rule(json!({}))).map(|again| again.lasts), Some(Lasts::Unread(Span::hours(24))));
+    assert_eq!(again(rule(json!({ "repeat": "20m" }))), None, "it was changed");
+    assert_eq!(again(rule(json!({ "severity": "critical" }))), None);
+    assert_eq!(again(RuleBook::default()), None, "it was removed");
+    // 02:10 in the world is 15:10 in New Zealand.
+    let night = json!({ "hours": { "from": "22:00", "to": "15:05", "zone": "Pacific/Auckland" } });
+    let rung = logged(&look.rings(&rule(night.clone()))[0]);
+    assert_eq!(rule(night).again(&rung, at(600)).map(|again| again.awake), Some(false));
+}
+
+#[test]
+fn missed_polls_that_go_on_are_left_to_the_clock() {
+    let rings = |repeat: bool, before: u64| {
+        let mut look = Look::at(0);
+        (look.went.missed, look.went.missed_before) = (3, before);
+        let mut rule = json!({ "when": { "on": "missed", "polls": 2 } });
+        if repeat {
+            rule["repeat"] = json!("1h");
+        }
+        look.rings(&book(rule)).len()
+    };
+    assert_eq!([rings(true, 0), rings(true, 1), rings(true, 2), rings(false, 2)], [1, 1, 0, 1]);
+}
+
+#[test]
 fn a_source_that_fails_rings_once_and_missed_polls_ring() {
     let failed = |failures: u32, rule: Json| {
         let mut look = Look::at(0);
@@ -344,6 +449,8 @@ fn a_source_that_fails_rings_once_and_missed_polls_ring() {
     assert_eq!((rings[0].subject_key.as_str(), rings[0].quiet), ("nz", Some(Span::hours(1))));
     let again = failed(9, json!({ "when": { "on": "unhealthy" }, "repeat": "15m" }));
     assert_eq!(again[0].quiet, Some(Span::mins(15)));
+    let rule = json!({ "when": { "on": "unhealthy" }, "repeat": "15m", "quiet": "20m" });
+    assert_eq!(failed(9, rule)[0].quiet, Some(Span::mins(20)), "never shorter than the quiet time");
     let mut late = Look::at(0);
     late.went.missed = 2;
     assert_eq!(
@@ -392,11 +499,9 @@ fn rules_that_cannot_ring_are_refused_with_the_key_at_fault() {
         (json!({ "when": { "on": "drop", "to_time": "7pm" } }), "when.to_time"),
         (json!({ "when": { "on": "unhealthy", "failures": 0 } }), "when.failures"),
         (json!({ "when": { "on": "missed" }, "quiet": "0s" }), "quiet"),
-        (json!({ "when": { "on": "missed" }, "repeat": "1h" }), "repeat"),
-        (json!({ "when": { "on": "start", "before": "1m" }, "repeat": "1h" }), "repeat"),
-        (json!({ "when": { "on": "drop" }, "repeat": "1h" }), "repeat"),
-        (json!({ "when": { "on": "event", "type": "racing.*" }, "repeat": "1h" }), "repeat"),
-        (json!({ "when": { "on": "pilot", "pilot": "Alex", "within": 2 }, "repeat": "1h" }), "repeat"),
+        (json!({ "when": { "on": "missed" }, "repeat": "0s" }), "repeat"),
+        (json!({ "when": { "on": "start", "before": "1m" }, "repeat": "9s" }), "repeat"),
+        (json!({ "when": { "on": "drop" }, "repeat": "25h" }), "repeat"),
         (json!({ "when": { "on": "pilot", "pilot": "Alex", "within": 11 } }), "when.within"),
     ] {
         assert!(refused(rule.clone()).starts_with(key), "{rule}: {}", refused(rule.clone()));

@@ -1,7 +1,7 @@
 //! What follows from all of a source's records: the focus, published values, derived fields.
 
 use serde_json::json;
-use stakeout_core::{ContentHash, EventId, Fingerprint, TargetSpec};
+use stakeout_core::{ContentHash, EventId, TargetSpec};
 
 use super::Backend;
 use super::story::{KIND, Poll, SOURCE, World, at, due, print, wanted};
@@ -178,24 +178,46 @@ pub async fn the_whole_is_what_is_held(backend: &dyn Backend) {
     assert!(nothing.records.is_empty() && nothing.targets.is_empty() && nothing.focused.is_empty());
 }
 
-/// What is told about the whole is an event like any other.
-pub async fn derived_events_are_delivered(backend: &dyn Backend) {
-    let world = World::with(backend.open().await, &["a"]).await;
-    let event = EventWrite {
-        id: EventId::of_poll(SOURCE, 0, "current", Fingerprint::default(), 1, 0),
+fn told(order: i64, secs: i64) -> EventWrite {
+    EventWrite {
+        id: EventId::of_trigger(SOURCE, "current", "r", &order.to_string()),
         event_type: "fpv.race.current_changed".into(),
         rule: "current".into(),
         subject: print("r"),
         subject_key: "r".into(),
-        at: at(1),
+        at: at(secs),
         dedupe_key: None,
-        data: json!({ "order": 1 }),
+        data: json!({ "order": order }),
         requires: Effect::Any,
         quiet: None,
         unseen_for: None,
         follows: None,
         sinks: vec![],
+    }
+}
+
+/// What is told again follows from nothing but the time: one of several that mean to tell it does, in whatever words.
+pub async fn what_is_told_under_one_key_is_told_once(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let again = |order: i64, secs: i64| {
+        let event = EventWrite {
+            dedupe_key: Some("again|x".into()),
+            sinks: vec!["mail".into()],
+            ..told(order, secs)
+        };
+        DeriveCommit { events: vec![event], ..nothing(secs) }
     };
+    assert_eq!(done(&world, again(1, 1)).await.events.len(), 1);
+    assert_eq!(done(&world, again(1, 2)).await.events, [], "the same words");
+    assert_eq!(done(&world, again(2, 2)).await.events, [], "other words");
+    assert_eq!(world.events(0).await.len(), 1);
+    assert_eq!(world.store.deliveries("mail", at(3), 10).await.expect("deliveries").len(), 1);
+}
+
+/// What is told about the whole is an event like any other.
+pub async fn derived_events_are_delivered(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let event = told(1, 1);
     let derived = DeriveCommit {
         kv: vec![publish(1, None)],
         events: vec![event],

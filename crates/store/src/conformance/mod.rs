@@ -114,6 +114,7 @@ macro_rules! conformance_tests {
             derived::derived_fields_do_not_make_a_record_newer,
             derived::the_whole_is_what_is_held,
             derived::derived_events_are_delivered,
+            derived::what_is_told_under_one_key_is_told_once,
             upkeep::settings_are_kept,
             upkeep::values_of_no_source_are_kept,
             upkeep::deliveries_come_in_order_until_made_or_dead,

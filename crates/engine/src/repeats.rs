@@ -1,0 +1,284 @@
+//! Repeats: what an alert told and what still lasts is told again after the rule's time, without a poll that says so.
+//!
+//! What rang is in the event log, and nowhere else: a chain is a ring and its repeats so far, read back from there at the
+//! start. Each ring has at most one successor, by its key, so it is told once however many nodes look at it and whenever
+//! one of them dies; the repeat, its notification and its deliveries are one commit.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::Value as Json;
+use stakeout_core::alert::{Again, Alerts, EVENT_TYPE, Lasts, Ring};
+use stakeout_core::{Event, EventId, Fingerprint, Span, Time};
+use stakeout_store::{DeriveCommit, DeriveOutcome, EventFilter, NotificationFilter, StoreError};
+use tokio_util::sync::CancellationToken;
+use tracing::warn;
+
+use crate::alerts;
+use crate::shared::Shared;
+
+/// How far back a ring may lie that is still repeated: a day until the next one, and a day in which the rule keeps silent.
+const REACH: Span = Span::hours(48);
+/// Rings are read no more often than this, however many events come.
+const COALESCE: Span = Span::secs(1);
+/// Whoever keeps silent now is asked again after this, and so is a store that did not answer.
+const LATER: Span = Span::mins(1);
+/// The most chains that are followed; of more, those that rang longest ago are let go.
+const MOST_CHAINS: usize = 2_000;
+const PAGE: u32 = 500;
+
+/// What rang about one thing.
+struct Chain {
+    /// The last one.
+    last: Event,
+    /// The numbers of all of them, the first first.
+    seqs: Vec<u64>,
+    due: Time,
+}
+
+/// The alert, the source, and what it is about.
+type Key = (String, String, Fingerprint);
+
+/// Everything that may ring again.
+#[derive(Default)]
+pub(crate) struct Chains {
+    chains: BTreeMap<Key, Chain>,
+    /// How far the log was read; nothing of it while no rule repeats.
+    read: Option<u64>,
+}
+
+/// Repeats what lasts until told to stop.
+pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
+    let mut newest = shared.newest.subscribe();
+    let mut chains = Chains::default();
+    loop {
+        let busy = shared.clock.busy();
+        let next = chains.turn(&shared).await;
+        drop(busy);
+        let looked = shared.clock.now();
+        let wait = async {
+            match next {
+                Some(due) => shared.clock.sleep_until(due).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            told = newest.changed() => if told.is_err() { return },
+            () = wait => {}
+        }
+        tokio::select! {
+            biased;
+            () = stop.cancelled() => return,
+            () = shared.clock.sleep_until(looked + COALESCE) => {}
+        }
+    }
+}
+
+impl Chains {
+    /// Tells what is due again; answers when the next one is.
+    pub(crate) async fn turn(&mut self, shared: &Shared) -> Option<Time> {
+        let rules = shared.alerts.now();
+        if !rules.repeats() {
+            *self = Chains::default();
+            return None;
+        }
+        let now = shared.clock.now();
+        let turned = async {
+            self.read(shared, &*rules, now).await?;
+            self.ring(shared, &*rules, now).await
+        };
+        if let Err(error) = turned.await {
+            warn!(%error, "what lasts could not be told again: it is tried later");
+            shared.store_failed(&error);
+            return Some(now + LATER);
+        }
+        self.chains.values().map(|chain| chain.due).min()
+    }
+
+    /// Takes in what rang since the last turn; at first, what rang in the time within reach.
+    async fn read(&mut self, shared: &Shared, rules: &dyn Alerts, now: Time) -> Result<(), StoreError> {
+        // Numbers become visible in their order: up to here nothing new can come. Hints of what other nodes told get lost,
+        // so it is the store that is asked.
+        let newest = shared.store.log_ends().await?.newest;
+        let mut rung = Vec::new();
+        match self.read {
+            None => {
+                let (mut before, all) = (u64::MAX, NotificationFilter::default());
+                while rung.len() < MOST_CHAINS {
+                    let page = shared.store.notifications(before, &all, PAGE).await?;
+                    let whole = page.len() as u32 == PAGE;
+                    let young = page.into_iter().map(|told| told.event).take_while(|e| e.at > now - REACH);
+                    let found = rung.len();
+                    rung.extend(young);
+                    before = rung.last().map_or(0, |event: &Event| event.seq);
+                    if !whole || rung.len() < found + PAGE as usize {
+                        break;
+                    }
+                }
+                rung.reverse();
+            }
+            Some(mut after) => {
+                let alerts =
+                    EventFilter { event_type: Some(EVENT_TYPE.to_owned()), ..EventFilter::default() };
+                while after < newest {
+                    let page = shared.store.events(after, &alerts, PAGE).await?;
+                    let Some(last) = page.last() else { break };
+                    after = last.seq;
+                    rung.extend(page);
+                }
+            }
+        }
+        let last = rung.last().map_or(0, |event| event.seq);
+        self.read = Some(last.max(newest).max(self.read.unwrap_or(0)));
+        rung.into_iter().for_each(|event| self.take(rules, event, now));
+        self.let_go();
+        Ok(())
+    }
+
+    /// A ring begins its chain, a repeat goes on with it. What rang anew about the same thing takes the place of what rang
+    /// before.
+    fn take(&mut self, rules: &dyn Alerts, event: Event, now: Time) {
+        let key = (event.rule.clone(), event.source.clone(), event.subject);
+        // What was told here is read from the log, too.
+        if self.chains.get(&key).is_some_and(|chain| chain.last.seq >= event.seq) {
+            return;
+        }
+        let before = self.chains.remove(&key);
+        let Some(again) = rules.again(&event, now) else { return };
+        let is_repeat = event.data["repeat"]["number"] != 0;
+        let mut seqs = before.filter(|_| is_repeat).map(|chain| chain.seqs).unwrap_or_default();
+        seqs.push(event.seq);
+        self.chains.insert(key, Chain { due: event.at + again.after, last: event, seqs });
+    }
+
+    fn let_go(&mut self) {
+        while self.chains.len() > MOST_CHAINS {
+            let oldest =
+                self.chains.iter().min_by_key(|(_, chain)| chain.last.seq).map(|(key, _)| key.clone());
+            let Some(oldest) = oldest else { return };
+            warn!(
+                alert = oldest.0,
+                most = MOST_CHAINS,
+                "too much lasts at once: the oldest is not told again"
+            );
+            self.chains.remove(&oldest);
+        }
+    }
+
+    async fn ring(&mut self, shared: &Shared, rules: &dyn Alerts, now: Time) -> Result<(), StoreError> {
+        let due = self.chains.iter().filter(|(_, chain)| chain.due <= now);
+        let due: Vec<Key> = due.map(|(key, _)| key.clone()).collect();
+        for key in due {
+            let Some(chain) = self.chains.get_mut(&key) else { continue };
+            let Some(again) = rules.again(&chain.last, now) else {
+                self.chains.remove(&key);
+                continue;
+            };
+            if !again.awake {
+                chain.due = now + LATER.min(again.after);
+                continue;
+            }
+            let after = again.after;
+            let Some(ring) = lasting(shared, rules, chain, again, now).await? else {
+                self.chains.remove(&key);
+                continue;
+            };
+            let told = tell(shared, &chain.last, ring, now).await?;
+            // What does not come about, because somebody else was faster or the quiet time is not over, is not tried again
+            // at once; but that the focus moved meanwhile is no matter for a repeat.
+            chain.due = now + if told.is_some() { after } else { COALESCE };
+            told.into_iter().flatten().for_each(|event| self.take(rules, event, now));
+        }
+        Ok(())
+    }
+}
+
+/// What is to be told again, if it is still so.
+async fn lasting(
+    shared: &Shared,
+    rules: &dyn Alerts,
+    chain: &Chain,
+    again: Again,
+    now: Time,
+) -> Result<Option<Ring>, StoreError> {
+    let (store, rung) = (&shared.store, &chain.last);
+    let lasts = match &again.lasts {
+        Lasts::Unread(at_most) => now - since(rung) <= *at_most && !is_read(shared, &chain.seqs).await?,
+        Lasts::Held => {
+            let records = store.records(&rung.source, &[rung.subject]).await?;
+            let held = records.first().filter(|record| record.gone.is_none());
+            return Ok(held.and_then(|record| rules.still(rung, &record.body)));
+        }
+        Lasts::Published(namespace, key) => {
+            let value = store.kv(namespace, key).await?.map_or(Json::Null, |row| row.value);
+            return Ok(rules.still(rung, &value));
+        }
+        Lasts::Missed(target, polls) => match store.target(&rung.source, target).await? {
+            Some(row) if row.enabled => {
+                let newest = store.polls(row.id, 1).await?;
+                // What came in time since then may not be in the log; then its newest is not the last one.
+                newest.first().is_some_and(|poll| poll.poll_no == row.poll_no && poll.missed >= *polls)
+            }
+            _ => false,
+        },
+    };
+    Ok(lasts.then_some(again.ring))
+}
+
+/// When a chain began.
+fn since(rung: &Event) -> Time {
+    rung.data["repeat"]["since"].as_str().and_then(Time::parse).unwrap_or(rung.at)
+}
+
+/// Whether somebody has read any of these notifications.
+async fn is_read(shared: &Shared, seqs: &[u64]) -> Result<bool, StoreError> {
+    let (Some(first), Some(last)) = (seqs.first(), seqs.last()) else { return Ok(false) };
+    let mut before = last + 1;
+    while before > *first {
+        let page = shared.store.notifications(before, &NotificationFilter::default(), PAGE).await?;
+        let Some(oldest) = page.last() else { break };
+        before = oldest.event.seq;
+        if page.iter().any(|told| told.read.is_some() && seqs.binary_search(&told.event.seq).is_ok()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Tells it, unless another node was faster; answers what came about, `None` when it has to be tried again.
+async fn tell(
+    shared: &Shared,
+    rung: &Event,
+    ring: Ring,
+    now: Time,
+) -> Result<Option<Vec<Event>>, StoreError> {
+    let Some(lane) = shared.lanes.get(&rung.source) else { return Ok(Some(Vec::new())) };
+    // The words may be others on another node: then so is the id, and the key alone decides.
+    let words = format!("{}|{}|{}", rung.id, ring.data["title"], ring.data["text"]);
+    let id = EventId::of_trigger(&rung.source, &rung.rule, &rung.subject_key, &words);
+    let focused = match lane.source().derives() {
+        Some(_) => shared.store.whole(&rung.source, &[], &[]).await?.focused,
+        // Focus is given by what is derived, and here nothing is.
+        None => Vec::new(),
+    };
+    let commit = DeriveCommit {
+        source: rung.source.clone(),
+        now,
+        focused_before: focused.iter().map(|row| row.id).collect(),
+        create: None,
+        refocus: Vec::new(),
+        kv: Vec::new(),
+        records: Vec::new(),
+        events: shared.outlets.route(vec![alerts::write(ring, id, None, now)]),
+        sinks: Vec::new(),
+    };
+    match shared.store.derive(commit).await? {
+        DeriveOutcome::Done(done) => {
+            shared.told(&done.events);
+            Ok(Some(done.events))
+        }
+        DeriveOutcome::Conflict => Ok(None),
+    }
+}

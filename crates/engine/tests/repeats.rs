@@ -1,0 +1,337 @@
+//! Repeats in virtual time: what lasts is told again after the rule's time, by one of several engines and beyond a crash,
+//! and no longer than it lasts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use stakeout_core::cadence::Fixed;
+use stakeout_core::derive::{Derived, Derives, Holdings, Published};
+use stakeout_core::judge::{Draft, Effect, Trigger};
+use stakeout_core::{
+    Exchange, Failure, FailureClass, Field, FieldType, Fingerprint, Kind, Limits, Observation, Plan,
+    PollContext, Record, Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
+};
+use stakeout_core::{Facts, alert::EVENT_TYPE};
+use stakeout_engine::fetch::{Answer, FetchLimits};
+use stakeout_engine::{Clock, Engine, EngineConfig, EngineHandle, Fetch, virtual_runtime};
+use stakeout_sources::alert::{AlertConfig, RuleBook};
+use stakeout_store::sqlite::SqliteStore;
+use stakeout_store::{EventFilter, ReadMark, Store, Validators};
+
+/// 08:00 in UTC.
+const T: Time = Time::from_secs(1_800_000_000);
+
+fn minute(n: i64) -> Time {
+    T + Span::mins(n)
+}
+
+/// A place that is looked at every minute and has one table at times. While it has, a pilot is to fly next.
+struct Place {
+    limits: Limits,
+    kinds: [Arc<Kind>; 1],
+    rules: [Rule; 1],
+}
+
+impl Place {
+    fn new() -> Place {
+        let kind = Kind {
+            family: "tables".to_owned(),
+            collection: "slots".to_owned(),
+            version: 1,
+            fields: vec![Field::new("name", FieldType::Text)],
+            streams: vec![],
+            merges: false,
+            views: vec![],
+        };
+        let rule = Rule::new("drop", "tables.drop", "tables_slots", Trigger::Added);
+        let limits = Limits { max_jitter: Span::ZERO, ..Limits::default() };
+        Place { limits, kinds: [Arc::new(kind)], rules: [rule] }
+    }
+}
+
+impl Source for Place {
+    fn name(&self) -> &str {
+        "nyc"
+    }
+    fn family(&self) -> &str {
+        "tables"
+    }
+    fn kinds(&self) -> &[Arc<Kind>] {
+        &self.kinds
+    }
+    fn rules(&self) -> &[Rule] {
+        &self.rules
+    }
+    fn limits(&self) -> &Limits {
+        &self.limits
+    }
+    fn roots(&self, _: Time) -> Vec<TargetSpec> {
+        vec![TargetSpec::new("bucket/b", "bucket")]
+    }
+    fn requests(&self, _: &TargetSpec, so_far: &[Exchange], _: &PollContext<'_>) -> Vec<Request> {
+        if so_far.is_empty() { vec![Request::get("http://sim/b")] } else { vec![] }
+    }
+    fn normalize(
+        &self,
+        _: &TargetSpec,
+        exchanges: &[Exchange],
+        _: &PollContext<'_>,
+    ) -> Result<Observation, Failure> {
+        let response = exchanges[0].result.as_ref().map_err(Clone::clone)?;
+        let slot = || Record::new(&self.kinds[0], &["s"], vec!["Carbone".into()]);
+        Ok(Observation::complete(if &response.body[..] == b"open" { vec![slot()] } else { vec![] }))
+    }
+    fn plan(&self, _: &TargetSpec, _: &Facts) -> Plan {
+        Plan::Fixed(Fixed { every: Span::mins(1), eager: true, place: Some(Span::ZERO) })
+    }
+    fn derives(&self) -> Option<Derives> {
+        let published = vec![("upcoming".to_owned(), "nyc".to_owned())];
+        Some(Derives { every: Span::hours(100), kinds: vec!["tables_slots".to_owned()], published })
+    }
+    fn derive(&self, holdings: &Holdings<'_>) -> Derived {
+        let line = json!({ "pilot": "p1", "name": "Alex", "race_id": "r9", "races_away": 1 });
+        let upcoming = if holdings.records.is_empty() { json!([]) } else { json!([line]) };
+        let value = json!({ "upcoming": upcoming });
+        let draft = Draft {
+            rule: "current_changed".to_owned(),
+            event_type: "fpv.race.current_changed".to_owned(),
+            subject: Fingerprint::of("race", &["r8"]),
+            subject_key: "r8".to_owned(),
+            at: None,
+            data: value.clone(),
+            dedupe_key: None,
+            requires: Effect::Any,
+            quiet: None,
+            unseen_for: None,
+        };
+        let (namespace, key) = ("upcoming".to_owned(), "nyc".to_owned());
+        let published = vec![Published { namespace, key, value, stamp: None }];
+        Derived { published, drafts: vec![draft], ..Derived::default() }
+    }
+    fn configured(&self, _: &BTreeMap<String, Value>) -> Result<Arc<dyn Source>, SettingRefused> {
+        Ok(Arc::new(Place::new()))
+    }
+}
+
+/// Has a table between two minutes; between two others it asks to be left alone until the latter.
+struct Upstream {
+    open: (i64, i64),
+    away: (i64, i64),
+}
+
+#[async_trait]
+impl Fetch for Upstream {
+    async fn fetch(
+        &self,
+        _: &Request,
+        _: &Validators,
+        _: &FetchLimits,
+        clock: &Clock,
+    ) -> Result<Answer, Failure> {
+        let now = clock.now();
+        let is_within = |(from, until): (i64, i64)| (minute(from)..minute(until)).contains(&now);
+        if is_within(self.away) {
+            let failure = Failure::new(FailureClass::ServerError, "not now");
+            return Err(Failure { retry_after: Some(minute(self.away.1) - now), ..failure });
+        }
+        let body = if is_within(self.open) { "open" } else { "none" };
+        let response = Response { status: 200, body: body.into(), content_type: None, age: Span::ZERO };
+        Ok(Answer::Full(response, Validators::default()))
+    }
+}
+
+/// What happens, and which rule is in force.
+struct Story {
+    store: Arc<SqliteStore>,
+    upstream: Arc<Upstream>,
+    rules: Value,
+}
+
+impl Story {
+    /// A table from minute 10 to minute 62, and one rule.
+    fn of(rule: Value) -> Story {
+        let store = Arc::new(SqliteStore::in_memory().expect("store"));
+        let upstream = Arc::new(Upstream { open: (10, 62), away: (0, 0) });
+        Story { store, upstream, rules: json!({ "rule": rule }) }
+    }
+
+    fn config(&self, clock: &Clock, node: &str) -> EngineConfig {
+        let source: Arc<dyn Source> = Arc::new(Place::new());
+        let mut config = EngineConfig::new(self.store.clone(), vec![source], self.upstream.clone());
+        node.clone_into(&mut config.node);
+        config.clock = clock.clone();
+        let rules: BTreeMap<String, AlertConfig> = serde_json::from_value(self.rules.clone()).expect("rules");
+        config.alerts = Arc::new(RuleBook::new(rules).expect("a book"));
+        config
+    }
+
+    async fn engine(&self, clock: &Clock, node: &str) -> EngineHandle {
+        Engine::start(self.config(clock, node)).await.expect("start")
+    }
+
+    /// Runs until minute 200; `meanwhile` is done on the way.
+    fn run(&self, meanwhile: impl AsyncFnOnce(&Clock, &EngineHandle)) {
+        let (runtime, clock) = virtual_runtime(T).expect("runtime");
+        runtime.block_on(async {
+            let engine = self.engine(&clock, "a").await;
+            meanwhile(&clock, &engine).await;
+            clock.sleep_until(minute(200)).await;
+            engine.shutdown().await.expect("stop");
+        });
+    }
+
+    /// The minutes at which it rang.
+    fn rung(&self) -> Vec<i64> {
+        self.told().iter().map(|event| (event.at - T).as_ms() / 60_000).collect()
+    }
+
+    fn told(&self) -> Vec<stakeout_core::Event> {
+        let alerts = EventFilter { event_type: Some(EVENT_TYPE.to_owned()), ..EventFilter::default() };
+        let runtime = tokio::runtime::Runtime::new().expect("runtime");
+        runtime.block_on(self.store.events(0, &alerts, 1_000)).expect("events")
+    }
+}
+
+/// Runs it until a minute without touching anything, and tells the minutes at which it rang.
+fn rung(story: &Story, until: i64) -> Vec<i64> {
+    let (runtime, clock) = virtual_runtime(T).expect("runtime");
+    runtime.block_on(async {
+        let engine = story.engine(&clock, "a").await;
+        clock.sleep_until(minute(until)).await;
+        engine.shutdown().await.expect("stop");
+    });
+    story.rung()
+}
+
+fn drops() -> Value {
+    json!({ "when": { "on": "drop" }, "repeat": "15m" })
+}
+
+#[test]
+fn a_table_is_told_again_while_it_is_open() {
+    let story = Story::of(drops());
+    assert_eq!(rung(&story, 200), [10, 25, 40, 55], "and it was gone at minute 62");
+    let told = story.told();
+    let texts: Vec<&str> = told.iter().filter_map(|event| event.data["text"].as_str()).collect();
+    assert!(!texts[0].contains("still so") && texts[3].ends_with(" – still so"), "{texts:?}");
+    assert_eq!(texts[1], texts[3], "an ending does not pile up");
+    assert_eq!((&told[3].data["repeat"]["number"], told[3].subject), (&json!(3), told[0].subject));
+    assert_eq!(rung(&Story::of(json!({ "when": { "on": "drop" } })), 200), [10], "only if somebody asked");
+}
+
+#[test]
+fn a_repeat_is_never_shorter_than_the_quiet_time_and_keeps_to_the_hours() {
+    let mut rule = drops();
+    rule["quiet"] = json!("20m");
+    assert_eq!(rung(&Story::of(rule), 200), [10, 30, 50]);
+    let mut rule = drops();
+    // Always but from 08:20 to 08:30.
+    rule["hours"] = json!({ "from": "08:30", "to": "08:20", "zone": "UTC" });
+    assert_eq!(rung(&Story::of(rule), 200), [10, 30, 45, 60], "it waits until the hours begin");
+}
+
+#[test]
+fn a_pilot_is_called_again_while_they_are_to_fly() {
+    let story =
+        Story::of(json!({ "when": { "on": "pilot", "pilot": "alex", "within": 2 }, "repeat": "15m" }));
+    assert_eq!(rung(&story, 200), [10, 25, 40, 55]);
+    assert_eq!(story.told()[2].data["title"], "Alex flies next");
+}
+
+#[test]
+fn an_event_is_told_again_until_somebody_has_read_it() {
+    let rule = json!({ "when": { "on": "event", "type": "tables.drop" }, "repeat": "15m" });
+    let story = Story::of(rule);
+    story.run(async |clock, _| {
+        // That the table is gone at minute 62 does not matter.
+        clock.sleep_until(minute(80)).await;
+        let told = story.store.notifications(u64::MAX, &Default::default(), 100).await.expect("told");
+        // Any of them will do.
+        let mark = ReadMark::One(told[2].event.seq);
+        assert_eq!(story.store.mark_read(&mark, clock.now()).await.expect("marked"), 1);
+    });
+    assert_eq!(story.rung(), [10, 25, 40, 55, 70]);
+}
+
+#[test]
+fn an_event_that_nobody_reads_is_told_for_a_day() {
+    let rule = json!({ "when": { "on": "event", "type": "tables.drop" }, "repeat": "6h" });
+    let hours: Vec<i64> = rung(&Story::of(rule), 50 * 60).iter().map(|minute| minute / 60).collect();
+    assert_eq!(hours, [0, 6, 12, 18, 24]);
+}
+
+#[test]
+fn missed_polls_are_told_again_until_one_comes_in_time() {
+    // More often than it would ring about polls that are missed now and then.
+    let rule = json!({ "when": { "on": "missed", "polls": 5 }, "repeat": "8m" });
+    let mut story = Story::of(rule.clone());
+    story.upstream = Arc::new(Upstream { open: (0, 0), away: (20, 50) });
+    assert_eq!(rung(&story, 200), [20, 28, 36, 44], "it is asked again at minute 50");
+    let mut once = Story::of(json!({ "when": rule["when"] }));
+    once.upstream = story.upstream;
+    assert_eq!(rung(&once, 200), [20]);
+}
+
+#[test]
+fn a_pass_tells_what_is_due_again_by_then() {
+    let story = Story::of(drops());
+    for pass in [0, 10, 20, 30, 40, 50, 70] {
+        let (runtime, clock) = virtual_runtime(minute(pass)).expect("runtime");
+        let pass = Engine::pass(story.config(&clock, "a"), Span::mins(1));
+        runtime.block_on(pass).expect("a pass");
+    }
+    assert_eq!(story.rung(), [10, 30, 50]);
+}
+
+#[test]
+fn several_engines_tell_a_repeat_once() {
+    let story = Story::of(drops());
+    let (runtime, clock) = virtual_runtime(T).expect("runtime");
+    runtime.block_on(async {
+        let one = story.engine(&clock, "a").await;
+        clock.sleep_until(minute(20)).await;
+        // It finds in the log what rang.
+        let other = story.engine(&clock, "b").await;
+        clock.sleep_until(minute(45)).await;
+        // One is gone without a word.
+        drop(one);
+        clock.sleep_until(minute(100)).await;
+        other.shutdown().await.expect("stop");
+    });
+    assert_eq!(story.rung(), [10, 25, 40, 55]);
+}
+
+#[test]
+fn a_crash_neither_loses_nor_doubles_a_repeat() {
+    let story = Story::of(drops());
+    for (from, until) in [(0, 25), (25, 26), (26, 39), (41, 100)] {
+        let (runtime, clock) = virtual_runtime(minute(from)).expect("runtime");
+        runtime.block_on(async {
+            let engine = story.engine(&clock, "a").await;
+            clock.sleep_until(minute(until)).await;
+            drop(engine);
+        });
+    }
+    let told = story.told();
+    let numbers: Vec<_> = told.iter().filter_map(|event| event.data["repeat"]["number"].as_u64()).collect();
+    assert_eq!(numbers, [0, 1, 2, 3], "each once");
+    assert_eq!(story.rung(), [10, 25, 41, 56], "what was due while nobody was there comes at the start");
+}
+
+#[test]
+fn a_rule_that_is_removed_or_changed_tells_nothing_again() {
+    for change in [json!({ "when": { "on": "drop" }, "repeat": "15m", "severity": "critical" }), json!(null)]
+    {
+        let story = Story { rules: json!({}), ..Story::of(json!(null)) };
+        let change = Some(change).filter(|change| !change.is_null());
+        story.run(async |clock, engine| {
+            let control = engine.control();
+            control.set_setting("alert.rule", Some(drops())).await.expect("accepted");
+            clock.sleep_until(minute(30)).await;
+            control.set_setting("alert.rule", change.clone()).await.expect("accepted");
+        });
+        assert_eq!(story.rung(), [10, 25], "{change:?}");
+    }
+}
