@@ -1,6 +1,6 @@
 // A rule as a form, and in a few words.
 
-import { h, put } from "../dom.js";
+import { h, put, text } from "../dom.js";
 
 const BANDS = [5, 10, 15, 20, 25, 50];
 // What each condition asks for: name, words, and what it looks like or may be.
@@ -15,6 +15,12 @@ const CONDITIONS = {
 	pilot: ["A pilot flies soon", ["pilot", "Pilot", "Alex"], ["within", "Races away at most", "2", "number"]],
 	unhealthy: ["A source fails", ["failures", "Failures in a row", "3", "number"]],
 	missed: ["Polls are missed", ["polls", "At least so many", "1", "number"]],
+};
+
+// How long each is told again.
+const LASTS = {
+	event: "until it is read", odds: "while it stands", money: "while it stands", indicator: "while it stands", start: "until the start",
+	drop: "while it is open", pilot: "until they fly", unhealthy: "while it fails", missed: "while they are missed",
 };
 
 export function conditions(when) {
@@ -66,7 +72,8 @@ export function form({ save, test }) {
 	const name = control(["name", "Name", "steamer"]);
 	const source = h("select");
 	source.name = "source";
-	const common = [control(["severity", "Severity", ["info", "warning", "critical"]]), control(["user", "For", "everybody"]), control(["quiet", "Quiet after it rang", "10m"]), control(["repeat", "Again every", "1h"])];
+	const repeat = control(["repeat", "Again every", "1h"]);
+	const common = [control(["severity", "Severity", ["info", "warning", "critical"]]), control(["user", "For", "everybody"]), control(["quiet", "Quiet after it rang", "10m"]), repeat];
 	const hours = [control(["from", "Hours from", "", "time"]), control(["to", "Hours to", "", "time"]), control(["zone", "In the zone", Intl.DateTimeFormat().resolvedOptions().timeZone])];
 	const enabled = control(["enabled", "Switched on", "", "checkbox"]);
 	const place = h("div.fields");
@@ -76,6 +83,7 @@ export function form({ save, test }) {
 	const chosen = () => {
 		fields = CONDITIONS[on.value].slice(1).map(control);
 		put(place, ...fields.map((field) => field.node));
+		text(repeat.node.firstChild, `Again every, ${LASTS[on.value]}`);
 	};
 	const read = () => {
 		const within = said(hours);

@@ -1,6 +1,7 @@
 //! `/v1/alerts`: the rules in force, what they would have told, and changes to them.
 
 mod gather;
+mod repeats;
 mod replay;
 
 use std::collections::BTreeMap;
@@ -180,7 +181,10 @@ pub async fn try_rule(
 ) -> Result<Replayed, StoreError> {
     let rule = AlertConfig { enabled: true, ..rule };
     let past = gather(store, &rule, sources, window).await?;
+    let is_told_by_the_past = rule.is_told_by_the_past();
     // A rule that was not checked rings as far as it can.
     let book = RuleBook::new(BTreeMap::from([(name.to_owned(), rule)])).unwrap_or_default();
-    Ok(replay(&book, &past))
+    let mut done = replay(&book, &past);
+    done.repeats_left_out |= !is_told_by_the_past && !done.rings.is_empty();
+    Ok(done)
 }

@@ -25,6 +25,7 @@ fn rung(events: &[stakeout_core::Event], name: &str) -> Vec<(String, String)> {
 fn what_a_rule_would_have_sent_is_what_it_sent() {
     let rules = json!({
         "bell": { "when": { "on": "start", "before": "1m" } },
+        "bells": { "when": { "on": "start", "before": "3m" }, "repeat": "50s" },
         "finals": { "when": { "on": "event", "type": "racing.race.final" } },
         "rare": { "when": { "on": "event", "type": "racing.*" }, "quiet": "1h" },
         "scratched": { "when": { "on": "event", "type": "racing.runner.scratched" }, "source": "nz" },
@@ -46,7 +47,14 @@ fn what_a_rule_would_have_sent_is_what_it_sent() {
         let rang = rung(&finished.events, &name);
         assert_eq!(would, rang, "{name}");
         assert_eq!(rang.is_empty(), name == "elsewhere", "{name} rang {} times", rang.len());
+        assert!(!tried.repeats_left_out, "{name}: all of it is known");
     }
+    // Nobody knows who would have read it.
+    let unread = json!({ "when": { "on": "event", "type": "racing.race.final" }, "repeat": "1h" });
+    let unread = serde_json::from_value(unread).expect("a rule");
+    let tried = try_rule(&*finished.store, "unread", unread, &sources, window);
+    let tried = runtime.block_on(tried).expect("the store answers");
+    assert!(tried.repeats_left_out && tried.rings.len() == rung(&finished.events, "finals").len());
 }
 
 fn stakeout(dir: &Path, arguments: &[&str]) -> Output {

@@ -39,14 +39,22 @@ pub async fn gather(
     sources: &[String],
     (since, until): (Time, Time),
 ) -> Result<Past, StoreError> {
-    let mut past = Past::default();
+    let mut past = Past { until, ..Past::default() };
     let meant = |name: &&String| rule.source.as_ref().is_none_or(|wanted| wanted == *name);
     let window = (since, until);
     match &rule.when {
         When::Event { event_type, .. } => events(store, &mut past, type_filter(event_type), window).await?,
-        When::Drop { .. } => events(store, &mut past, Some("tables.drop".into()), window).await?,
+        When::Drop { .. } => {
+            events(store, &mut past, Some("tables.drop".into()), window).await?;
+            if rule.repeat.is_some() {
+                ends(store, &mut past).await?;
+            }
+        }
         When::Pilot { .. } => {
-            events(store, &mut past, Some("fpv.race.current_changed".into()), window).await?;
+            // Who flies soon, and what was flown.
+            for event_type in ["fpv.race.current_changed", "fpv.race.reseated", "fpv.race.ended"] {
+                events(store, &mut past, Some(event_type.into()), window).await?;
+            }
         }
         When::Odds { within, .. } => {
             for source in sources.iter().filter(meant) {
@@ -66,7 +74,7 @@ pub async fn gather(
         }
         When::Start { before } => {
             for source in sources.iter().filter(meant) {
-                starts(store, &mut past, source, before.0, window).await?;
+                starts(store, &mut past, source, (rule, before.0), window).await?;
             }
         }
         When::Unhealthy { .. } | When::Missed { .. } => polls(store, &mut past, window).await?,
@@ -114,6 +122,24 @@ async fn events(
     }
 }
 
+/// When what was told of was there no more. Of what came and went several times only the last time is known.
+async fn ends(store: &dyn Store, past: &mut Past) -> Result<(), StoreError> {
+    let mut told: BTreeMap<String, Vec<Fingerprint>> = BTreeMap::new();
+    for event in past.happenings.iter().flat_map(|happening| &happening.told) {
+        told.entry(event.source.clone()).or_default().push(event.subject);
+    }
+    for (source, mut subjects) in told {
+        subjects.sort_unstable();
+        subjects.dedup();
+        for page in subjects.chunks(PAGE as usize) {
+            let held = store.records(&source, page).await?;
+            let end = |record: StoredRecord| ((source.clone(), record.fingerprint), record.gone);
+            past.ends.extend(held.into_iter().map(end));
+        }
+    }
+    Ok(())
+}
+
 fn plain(source: String, at: Time) -> Happening {
     Happening {
         source,
@@ -146,15 +172,16 @@ async fn polls(store: &dyn Store, past: &mut Past, (since, until): (Time, Time))
             break;
         }
     }
-    let mut failing: BTreeMap<(String, String), (u64, u32)> = BTreeMap::new();
+    let mut before: BTreeMap<(String, String), (u64, Went)> = BTreeMap::new();
     for (source, target, poll) in found.into_iter().rev() {
-        let (last, failures) = failing.entry((source.clone(), target.clone())).or_default();
-        // Every failed poll is in the log: between two that are not one after the other, one went well.
-        let in_a_row = if *last + 1 == poll.poll_no { *failures } else { 0 };
-        *failures = if poll.outcome == PollOutcome::Failed { in_a_row + 1 } else { 0 };
+        let (last, went) = before.entry((source.clone(), target.clone())).or_default();
+        // Every failed poll and every missed one is in the log: between two that are not one after the other, one went well.
+        let known = if *last + 1 == poll.poll_no { *went } else { Went::default() };
+        let failures = if poll.outcome == PollOutcome::Failed { known.failures + 1 } else { 0 };
+        *went = Went { failures, missed: poll.missed, missed_before: known.missed };
         *last = poll.poll_no;
         if poll.ended >= since && poll.ended < until {
-            let went = Went { failures: *failures, missed: poll.missed };
+            let went = *went;
             let spec = TargetSpec::new(&target, "");
             past.happenings.push(Happening { target: Some(spec), went, ..plain(source, poll.ended) });
         }
@@ -202,7 +229,7 @@ async fn starts(
     store: &dyn Store,
     past: &mut Past,
     source: &str,
-    before: Span,
+    (rule, before): (&AlertConfig, Span),
     (since, until): (Time, Time),
 ) -> Result<(), StoreError> {
     let (races, cut) = races_of(store, source, (since, until)).await?;
@@ -214,16 +241,16 @@ async fn starts(
             let ends = rows.get(n + 1).map_or(until, |(at, _)| *at);
             let moment = (*from).max(start - before);
             let is_open = matches!(values["status"].as_str(), None | Some("Open" | "Closed"));
-            if !is_open || moment < since || moment >= ends.min(until) {
-                continue;
+            let bells = std::iter::once(moment).chain(rule.bells(start, moment));
+            for bell in bells.filter(|bell| is_open && *bell >= since && *bell < ends.min(until)) {
+                let facts = Facts { start: Some(start), stage: Stage::Pending, ..Facts::default() };
+                past.happenings.push(Happening {
+                    target: Some(TargetSpec::new(format!("race/{}", race.key), "race")),
+                    facts,
+                    records: vec![record("races", &race, race.body.as_object().cloned().unwrap_or_default())],
+                    ..plain(source.to_owned(), bell)
+                });
             }
-            let facts = Facts { start: Some(start), stage: Stage::Pending, ..Facts::default() };
-            past.happenings.push(Happening {
-                target: Some(TargetSpec::new(format!("race/{}", race.key), "race")),
-                facts,
-                records: vec![record("races", &race, race.body.as_object().cloned().unwrap_or_default())],
-                ..plain(source.to_owned(), moment)
-            });
         }
     }
     Ok(())

@@ -12,6 +12,7 @@ use stakeout_core::alert::{Alerts, Moment, Occasion, Question, Ring, Told, Went}
 use stakeout_core::judge::Change;
 use stakeout_core::{Event, Facts, FieldChange, Fingerprint, Record, TargetSpec, Time};
 
+use super::repeats::Repeats;
 use crate::schema::Instant;
 
 /// Something that a rule may ring about.
@@ -37,6 +38,10 @@ pub struct Past {
     pub(super) happenings: Vec<Happening>,
     /// Rows of history by record and stream, the oldest first.
     pub(super) rows: BTreeMap<(Fingerprint, String), Vec<Moment>>,
+    /// When what was told of a record was there no more; nothing while it is.
+    pub(super) ends: BTreeMap<(String, Fingerprint), Option<Time>>,
+    /// Its end.
+    pub(super) until: Time,
     /// Whether there was more than is looked at.
     pub(super) cut: bool,
 }
@@ -70,32 +75,55 @@ pub struct Replayed {
     pub kept_quiet: u64,
     /// Whether there was more in this time than is looked at: then the beginning is left out.
     pub cut: bool,
+    /// Whether it would have repeated itself, and the past does not say how often: then only what rang first is here.
+    pub repeats_left_out: bool,
 }
 
 /// Judges the past by a rule.
 pub fn replay(rule: &dyn Alerts, past: &Past) -> Replayed {
-    let mut done = Replayed { cut: past.cut, ..Replayed::default() };
-    let mut last: BTreeMap<(String, Fingerprint), Time> = BTreeMap::new();
-    let mut keys: BTreeSet<String> = BTreeSet::new();
+    let done = Replayed { cut: past.cut, ..Replayed::default() };
+    let mut replay = Replay { rule, done, last: BTreeMap::new(), keys: BTreeSet::new() };
+    let mut repeats = Repeats::new(past);
     for happening in &past.happenings {
+        repeats.until(happening.at, &mut replay);
+        repeats.see(happening);
         for ring in rings(rule, past, happening) {
-            // As the store decides: what is refused leaves no trace.
-            let place = (happening.source.clone(), ring.subject);
-            let quiet =
-                ring.quiet.zip(last.get(&place)).is_some_and(|(quiet, last)| *last > happening.at - quiet);
-            let known = ring.dedupe_key.as_ref().is_some_and(|key| keys.contains(key));
-            if quiet || known {
-                done.kept_quiet += 1;
-                continue;
+            if let Some(ring) = replay.ring(&happening.source, happening.at, ring) {
+                repeats.begin(rule, &happening.source, happening.at, ring);
             }
-            if ring.quiet.is_some() {
-                last.insert(place, happening.at);
-            }
-            keys.extend(ring.dedupe_key.clone());
-            done.rings.push(would_ring(happening, ring));
         }
     }
-    done
+    repeats.until(past.until, &mut replay);
+    replay.done.repeats_left_out = repeats.left_out;
+    replay.done.rings.sort_by_key(|ring| ring.at);
+    replay.done
+}
+
+/// A rule on its way through the past.
+pub(super) struct Replay<'a> {
+    pub(super) rule: &'a dyn Alerts,
+    done: Replayed,
+    last: BTreeMap<(String, Fingerprint), Time>,
+    keys: BTreeSet<String>,
+}
+
+impl Replay<'_> {
+    /// Rings, unless it has to keep quiet; answers what rang. As the store decides: what is refused leaves no trace.
+    pub(super) fn ring(&mut self, source: &str, at: Time, ring: Ring) -> Option<Ring> {
+        let place = (source.to_owned(), ring.subject);
+        let quiet = ring.quiet.zip(self.last.get(&place)).is_some_and(|(quiet, last)| *last > at - quiet);
+        let known = ring.dedupe_key.as_ref().is_some_and(|key| self.keys.contains(key));
+        if quiet || known {
+            self.done.kept_quiet += 1;
+            return None;
+        }
+        if ring.quiet.is_some() {
+            self.last.insert(place, at);
+        }
+        self.keys.extend(ring.dedupe_key.clone());
+        self.done.rings.push(would_ring(source, at, &ring));
+        Some(ring)
+    }
 }
 
 fn rings(rule: &dyn Alerts, past: &Past, happening: &Happening) -> Vec<Ring> {
@@ -138,11 +166,11 @@ fn told(event: &Event) -> Told<'_> {
     }
 }
 
-fn would_ring(happening: &Happening, ring: Ring) -> WouldRing {
+fn would_ring(source: &str, at: Time, ring: &Ring) -> WouldRing {
     let text = |name: &str| ring.data[name].as_str().unwrap_or_default().to_owned();
     WouldRing {
-        at: happening.at,
-        source: happening.source.clone(),
+        at,
+        source: source.to_owned(),
         subject: ring.subject_key.clone(),
         title: text("title"),
         text: text("text"),

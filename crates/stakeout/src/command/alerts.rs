@@ -150,5 +150,10 @@ fn show(name: &str, done: &Replayed, args: &AlertsTestArgs) -> Result<()> {
     if done.cut {
         words.push_str("; there was more than is looked at, so the beginning is left out");
     }
+    if done.repeats_left_out {
+        words.push_str(
+            "; not every repeat is shown: the past does not say how long it lasted or who had read it",
+        );
+    }
     output::line(&words)
 }

@@ -137,6 +137,9 @@ async fn a_rule_made_on_the_page_rings_everywhere_once() {
         .await;
     browser.keys("form.rule [name=name]", "cheap").await;
     browser.keys("form.rule [name=type]", "json.*").await;
+    let repeats = "document.querySelector('form.rule [name=repeat]').parentElement.textContent";
+    assert_eq!(browser.text(repeats).await, "Again every, until it is read");
+    browser.keys("form.rule [name=repeat]", "1h").await;
     for sink in ["hook", "mail", "gone"] {
         browser.click(&format!("form.rule [value={sink}]")).await;
     }
@@ -183,6 +186,8 @@ async fn a_rule_made_on_the_page_rings_everywhere_once() {
     let told = browser.value(told).await;
     assert_eq!((&told["unread"], told["items"].as_array().map(Vec::len)), (&json!(0), Some(1)), "{told}");
     let id = told["items"][0]["id"].as_str().expect("an id").to_owned();
+    let title = told["items"][0]["title"].as_str().expect("a title").to_owned();
+    assert!(title.starts_with(char::is_uppercase) && !title.contains("json."), "in plain words: {title}");
     stage.browser.close().await;
     drop(stage.demo);
 

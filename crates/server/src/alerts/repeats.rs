@@ -1,0 +1,199 @@
+//! What a rule would have told again, as far as the past says how long it lasted: a table until it was gone, a pilot's
+//! call until it was another's turn. The rule itself says how often and in which words, as it does to the engine.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value as Json, json};
+use stakeout_core::alert::{Alerts, EVENT_TYPE, Lasts, RULE_PREFIX, Ring};
+use stakeout_core::{Event, EventId, Fingerprint, Span, Time};
+
+use super::replay::{Happening, Past, Replay};
+
+/// Whoever keeps silent is asked again after this, as the engine does.
+const LATER: Span = Span::mins(1);
+
+type Key = (String, Fingerprint);
+
+pub(super) struct Repeats<'a> {
+    past: &'a Past,
+    /// What rang last about each thing, and when it is due again.
+    chains: BTreeMap<Key, (Event, Time)>,
+    /// Who was to fly soon, by source.
+    upcoming: BTreeMap<String, Json>,
+    /// When each thing was told of for the last time.
+    told_last: BTreeMap<Key, Time>,
+    pub(super) left_out: bool,
+}
+
+impl<'a> Repeats<'a> {
+    pub(super) fn new(past: &'a Past) -> Repeats<'a> {
+        let told = past.happenings.iter().flat_map(|happening| &happening.told);
+        let told_last = told.map(|event| ((event.source.clone(), event.subject), event.at)).collect();
+        Repeats { past, told_last, chains: BTreeMap::new(), upcoming: BTreeMap::new(), left_out: false }
+    }
+
+    /// What rang may be told again.
+    pub(super) fn begin(&mut self, rule: &dyn Alerts, source: &str, at: Time, ring: Ring) {
+        let key = (source.to_owned(), ring.subject);
+        let rung = event(source, at, ring);
+        self.chains.remove(&key);
+        if let Some(again) = rule.again(&rung, at) {
+            self.chains.insert(key, (rung, at + again.after));
+        }
+    }
+
+    /// Takes in who is to fly soon.
+    pub(super) fn see(&mut self, happening: &Happening) {
+        for event in &happening.told {
+            let upcoming = self.upcoming.entry(event.source.clone()).or_default();
+            match event.data.get("upcoming") {
+                Some(list) => *upcoming = json!({ "upcoming": list }),
+                // What is flown is to be flown no more.
+                None => {
+                    if let Some(lines) = upcoming["upcoming"].as_array_mut() {
+                        lines.retain(|line| line["race_id"] != event.subject_key);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Rings what was due again before this moment.
+    pub(super) fn until(&mut self, moment: Time, replay: &mut Replay<'_>) {
+        while let Some((key, due)) = self.next(moment) {
+            let Some((rung, _)) = self.chains.remove(&key) else { return };
+            let Some(again) = replay.rule.again(&rung, due) else { continue };
+            if !again.awake {
+                self.chains.insert(key, (rung, due + LATER.min(again.after)));
+                continue;
+            }
+            let still = match &again.lasts {
+                Lasts::Held => {
+                    self.is_held(&key, due).then(|| replay.rule.still(&rung, &Json::Null)).flatten()
+                }
+                Lasts::Published(_, source) => {
+                    self.upcoming.get(source).and_then(|published| replay.rule.still(&rung, published))
+                }
+                Lasts::Unread(_) | Lasts::Missed(..) => {
+                    self.left_out = true;
+                    None
+                }
+            };
+            if let Some(ring) = still.and_then(|ring| replay.ring(&key.0, due, ring)) {
+                let source = key.0.clone();
+                self.begin(replay.rule, &source, due, ring);
+            }
+        }
+    }
+
+    fn next(&self, moment: Time) -> Option<(Key, Time)> {
+        let due = self.chains.iter().filter(|(_, (_, due))| *due < moment);
+        due.min_by_key(|(_, (_, due))| *due).map(|(key, (_, due))| (key.clone(), *due))
+    }
+
+    /// Whether it was still there. What came again later had gone before, nobody knows when.
+    fn is_held(&mut self, key: &Key, at: Time) -> bool {
+        if self.told_last.get(key).is_some_and(|last| *last > at) {
+            self.left_out = true;
+            return false;
+        }
+        self.past.ends.get(key).is_some_and(|end| end.is_none_or(|end| end > at))
+    }
+}
+
+/// What rang, as it would stand in the log.
+fn event(source: &str, at: Time, ring: Ring) -> Event {
+    let rule = format!("{RULE_PREFIX}{}", ring.alert);
+    Event {
+        seq: 0,
+        id: EventId::of_trigger(source, &rule, &ring.subject_key, &at.to_string()),
+        event_type: EVENT_TYPE.to_owned(),
+        source: source.to_owned(),
+        target: String::new(),
+        rule,
+        subject: ring.subject,
+        subject_key: ring.subject_key,
+        at,
+        dedupe_key: ring.dedupe_key,
+        data: ring.data,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stakeout_core::alert::Went;
+    use stakeout_core::{Facts, Span};
+    use stakeout_sources::alert::{AlertConfig, RuleBook};
+
+    use super::super::replay::replay;
+    use super::*;
+
+    fn minute(n: i64) -> Time {
+        Time::from_secs(1_800_000_000) + Span::mins(n)
+    }
+
+    fn told(event_type: &str, key: &str, at: i64, data: Json) -> Happening {
+        let event = Event {
+            seq: 1,
+            id: EventId::of_trigger("s", "r", key, "t"),
+            event_type: event_type.to_owned(),
+            source: "s".to_owned(),
+            target: "t".to_owned(),
+            rule: "r".to_owned(),
+            subject: Fingerprint::of("k", &[key]),
+            subject_key: key.to_owned(),
+            at: minute(at),
+            dedupe_key: None,
+            data,
+        };
+        Happening {
+            source: "s".to_owned(),
+            target: None,
+            at: minute(at),
+            facts: Facts::default(),
+            records: vec![],
+            moved: vec![],
+            told: vec![event],
+            went: Went::default(),
+        }
+    }
+
+    /// The minutes at which a rule would have rung, and whether some are left out.
+    fn tried(rule: Json, happenings: Vec<Happening>, ends: &[(&str, Option<i64>)]) -> (Vec<i64>, bool) {
+        let rule: AlertConfig = serde_json::from_value(rule).expect("a rule");
+        let book = RuleBook::new(BTreeMap::from([("mine".to_owned(), rule)])).expect("a book");
+        let end = |(key, end): &(&str, Option<i64>)| {
+            (("s".to_owned(), Fingerprint::of("k", &[key])), end.map(minute))
+        };
+        let ends = ends.iter().map(end).collect();
+        let past = Past { happenings, ends, until: minute(60), ..Past::default() };
+        let done = replay(&book, &past);
+        (
+            done.rings.iter().map(|ring| (ring.at - minute(0)).as_ms() / 60_000).collect(),
+            done.repeats_left_out,
+        )
+    }
+
+    #[test]
+    fn a_table_would_have_rung_until_it_was_gone() {
+        let rule = json!({ "when": { "on": "drop" }, "repeat": "10m" });
+        let drop = |key: &str, at: i64| told("tables.drop", key, at, json!({ "venue_name": "Carbone" }));
+        let gone = tried(rule.clone(), vec![drop("x", 5)], &[("x", Some(30))]);
+        assert_eq!(gone, (vec![5, 15, 25], false));
+        let open = tried(rule.clone(), vec![drop("x", 5), drop("y", 41)], &[("x", Some(16)), ("y", None)]);
+        assert_eq!(open, (vec![5, 15, 41, 51], false), "up to now");
+        let twice = tried(rule, vec![drop("x", 5), drop("x", 41)], &[("x", None)]);
+        assert_eq!(twice, (vec![5, 41, 51], true), "when it went the first time nobody knows");
+    }
+
+    #[test]
+    fn a_pilot_would_have_been_called_until_their_race_was_flown() {
+        let rule = json!({ "when": { "on": "pilot", "pilot": "Alex", "within": 2 }, "repeat": "4m" });
+        let soon = |at: i64, away: u64| {
+            let line = json!({ "pilot": "p", "name": "Alex", "race_id": "r9", "races_away": away });
+            told("fpv.race.current_changed", "r", at, json!({ "upcoming": [line] }))
+        };
+        let past = vec![soon(0, 3), soon(10, 2), soon(20, 1), told("fpv.race.ended", "r9", 25, json!({}))];
+        assert_eq!(tried(rule, past, &[]), (vec![10, 14, 18, 22], false));
+    }
+}
