@@ -386,6 +386,11 @@ fn a_table_is_told_again_only_while_it_is_one_that_is_wanted() {
     let ring = book.still(&rung, &json!({ "party_sizes": [2] })).expect("still one for two");
     assert_eq!(ring.data["text"], "Carbone: 2026-01-16 19:30, party of 2 – still so");
     assert_eq!((ring.follows, ring.subject), (None, rung.subject));
+    assert_eq!(
+        ring.dedupe_key,
+        Some(format!("again|{}", rung.id)),
+        "whoever repeats it: there is one after this"
+    );
     assert_eq!(book.still(&rung, &json!({ "party_sizes": [4] })), None, "it is only for four now");
 }
 

@@ -96,7 +96,7 @@ fn an_idle_hour_of_sixty_races_writes_nothing_but_schedules() {
 }
 
 #[test]
-fn another_current_race_writes_two_targets_and_one_value() {
+fn another_current_race_writes_two_targets_and_two_values() {
     let directory = tempfile::tempdir().expect("a directory");
     let path = directory.path().join("event.db");
     let event = FpvEvent { database: Some(path.clone()), ..FpvEvent::with_races(7, 24) };
@@ -116,7 +116,8 @@ fn another_current_race_writes_two_targets_and_one_value() {
             assert_eq!(before.len(), after.len());
             let now = kept(&path)["kv"].clone();
             let other = now.iter().filter(|row| !value.contains(row)).count();
-            assert_eq!((other, now.len()), (1, value.len()));
+            // Which race it is, and who flies soon.
+            assert_eq!((other, now.len()), (2, value.len()));
             let [gains, loses] = [next, race].map(|id| {
                 after[&format!("race/{id}")].split('|').skip(2).take(2).collect::<Vec<_>>().join(" ")
             });

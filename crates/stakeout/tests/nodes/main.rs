@@ -17,6 +17,7 @@ mod migrate;
 mod nats;
 mod network;
 mod proxy;
+mod repeats;
 mod standing;
 mod support;
 mod truth;
