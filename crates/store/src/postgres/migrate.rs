@@ -25,7 +25,10 @@ pub(super) const STEPS: &[&[&str]] = &[
         include_str!("../../migrations/postgres/0003_upkeep.sql"),
         include_str!("../../migrations/postgres/0003_alerts.sql"),
     ],
-    &[include_str!("../../migrations/postgres/0004_dedupe.sql")],
+    &[
+        include_str!("../../migrations/postgres/0004_dedupe.sql"),
+        include_str!("../../migrations/postgres/0004_plans.sql"),
+    ],
 ];
 
 /// What is raised when somebody else was faster.
