@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use anyhow::Result;
 use stakeout_core::{Event, Source, Span, Time};
+use stakeout_sources::json::LimitsConfig;
 use stakeout_sources::tables::{Credentials, DROP, Rate, TablesConfig, TablesSource};
 use stakeout_sources::written::Duration;
 use stakeout_store::TargetRow;
@@ -15,6 +16,9 @@ const DAYS: u32 = 4;
 /// Soon enough that a table which opens in the first minute is seen in it, at the speed of life, too.
 const INTERVALS: (Span, Span) = (Span::secs(5), Span::secs(15));
 const BUDGET_PER_MINUTE: f64 = 120.0;
+/// The budget alone would send one request after the other, and what is due together would be late: so few dates looked at
+/// so often come in bunches.
+const REQUESTS_AT_ONCE: u32 = 16;
 
 /// The tables source, pointed at the simulated upstream, which takes any credentials.
 pub(super) fn source(base_url: &str) -> Result<Arc<dyn Source>> {
@@ -24,6 +28,11 @@ pub(super) fn source(base_url: &str) -> Result<Arc<dyn Source>> {
         budget: Rate::per_minute(BUDGET_PER_MINUTE),
         min_interval: Duration(INTERVALS.0),
         max_interval: Duration(INTERVALS.1),
+        limits: LimitsConfig {
+            requests_per_second: Some(f64::from(REQUESTS_AT_ONCE)),
+            burst: Some(REQUESTS_AT_ONCE),
+            ..LimitsConfig::default()
+        },
         ..TablesConfig::default()
     };
     let anybody = Credentials { api_key: "demo".to_owned(), auth_token: "demo".to_owned() };
