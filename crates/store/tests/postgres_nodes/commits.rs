@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use stakeout_store::conformance::story::{Poll, World, after, at, request, wanted};
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
-use stakeout_store::{ClaimRequest, CommitOutcome, Effect, PollCommit, PollOutcome, Store};
+use stakeout_store::{ClaimRequest, CommitOutcome, Effect, PollOutcome, Store};
 
-use crate::support::{busy, database, number, open, raw};
+use crate::support::{commit_busy, database, number, open, raw};
 
 /// Two nodes commit batches that touch the same records and targets' neighbours in opposite orders, with events and
 /// listings among them.
@@ -27,13 +27,7 @@ async fn two_nodes_never_wait_in_a_circle() {
                 if n == 1 {
                     claims.reverse();
                 }
-                let polls: Vec<Poll> =
-                    claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
-                let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
-                for outcome in world.store.commit(batch).await.expect("commit") {
-                    assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
-                }
-                claims = claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect();
+                claims = commit_busy(&world, &claims, round).await;
             }
             world
         });

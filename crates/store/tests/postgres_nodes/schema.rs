@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use stakeout_store::conformance::story::{Poll, World, after};
+use stakeout_store::conformance::story::{Poll, World};
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
-use stakeout_store::{CommitOutcome, Effect, PollCommit, StoreError};
+use stakeout_store::{Effect, StoreError};
 
-use crate::support::{busy, database, number, open, raw};
+use crate::support::{commit_busy, database, number, open, raw};
 
 /// The schema version of this program.
 const STEPS: i64 = 4;
@@ -76,13 +76,7 @@ async fn two_versions_commit_side_by_side_and_a_third_is_one_too_many() {
         writing.spawn(async move {
             for round in 1..=20 {
                 world.store.check_schema().await.expect("one step apart");
-                let polls: Vec<Poll> =
-                    claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
-                let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
-                for outcome in world.store.commit(batch).await.expect("commit") {
-                    assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
-                }
-                claims = claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect();
+                claims = commit_busy(&world, &claims, round).await;
             }
             world
         });

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use stakeout_store::conformance::story::{Poll, at, wanted};
+use stakeout_store::conformance::story::{Poll, World, after, at, wanted};
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
-use stakeout_store::{Claim, Effect};
+use stakeout_store::{Claim, CommitOutcome, Effect, PollCommit};
 use tokio_postgres::{Client, NoTls};
 
 /// A new database's URL; leaves the test when there is no server.
@@ -56,4 +56,14 @@ pub(crate) fn busy(claim: &Claim, round: i64, k: usize) -> Poll {
         poll.0.reconcile = Some(stakeout_store::Reconcile { upserts: vec![listed], retire: vec![] });
     }
     poll.tells(claim, "tick", "one", Effect::Any)
+}
+
+/// Commits a busy poll for each claim in one batch; answers the claims as they are then.
+pub(crate) async fn commit_busy(world: &World, claims: &[Claim], round: i64) -> Vec<Claim> {
+    let polls: Vec<Poll> = claims.iter().enumerate().map(|(k, claim)| busy(claim, round, k)).collect();
+    let batch: Vec<Arc<PollCommit>> = polls.iter().map(|poll| Arc::new(poll.0.clone())).collect();
+    for outcome in world.store.commit(batch).await.expect("commit") {
+        assert!(matches!(outcome, CommitOutcome::Done(_)), "{outcome:?}");
+    }
+    claims.iter().zip(&polls).map(|(claim, poll)| after(claim, poll)).collect()
 }
