@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 use tracing::warn;
 
 use crate::agreed::Agreed;
-use crate::dispatch::{MAX_HELD, Message, release};
+use crate::dispatch::{Found, MAX_HELD, Message, release};
 use crate::shared::Shared;
 use crate::sharing::Sharing;
 
@@ -40,12 +40,22 @@ pub struct LookCount {
 /// Counts looks.
 #[derive(Default)]
 pub(crate) struct LooksMade {
+    begun: AtomicU64,
     looks: AtomicU64,
     taken: AtomicU64,
     most: AtomicU64,
 }
 
 impl LooksMade {
+    /// How many looks have begun: the number of the newest.
+    pub(crate) fn begun(&self) -> u64 {
+        self.begun.load(Ordering::Acquire)
+    }
+
+    fn begin(&self) {
+        self.begun.fetch_add(1, Ordering::AcqRel);
+    }
+
     fn add(&self, taken: usize) {
         self.looks.fetch_add(1, Ordering::Relaxed);
         self.taken.fetch_add(taken as u64, Ordering::Relaxed);
@@ -82,10 +92,10 @@ pub(crate) async fn run(
             if found.is_empty() {
                 continue;
             }
-            let handed = dispatcher.send(Message::Claimed(found, Time(i64::MIN))).await;
-            if let Err(SendError(Message::Claimed(found, _))) = handed {
+            let found = Found { claims: found, look: shared.looks.begun(), complete: None };
+            if let Err(SendError(Message::Found(found))) = dispatcher.send(Message::Found(found)).await {
                 // It stopped meanwhile: nobody should wait for the lease of what nobody polls.
-                let claims = found.iter().map(|claim| (claim.target, claim.fence)).collect();
+                let claims = found.claims.iter().map(|claim| (claim.target, claim.fence)).collect();
                 return release(Arc::clone(&shared), claims).await;
             }
         }
@@ -94,7 +104,8 @@ pub(crate) async fn run(
         if full {
             continue;
         }
-        if dispatcher.send(Message::Claimed(Vec::new(), now)).await.is_err() {
+        let all = Found { claims: Vec::new(), look: shared.looks.begun(), complete: Some(now) };
+        if dispatcher.send(Message::Found(all)).await.is_err() {
             return;
         }
         let next = next_look(&shared).await;
@@ -124,6 +135,7 @@ fn by_most(shared: &Shared) -> BTreeMap<(u32, Span), Vec<String>> {
 
 async fn look(shared: &Shared, sources: &[String], most: u32, ahead: Span) -> Vec<stakeout_store::Claim> {
     let _busy = shared.clock.busy();
+    shared.looks.begin();
     let request = ClaimRequest {
         node: shared.node.clone(),
         sources: sources.to_vec(),

@@ -9,6 +9,7 @@
 
 mod lane_state;
 mod leases;
+mod replanned;
 mod time;
 
 use std::cmp::Reverse;
@@ -31,6 +32,7 @@ use crate::shared::Shared;
 use self::lane_state::LaneState;
 use self::leases::Renewal;
 pub(crate) use self::leases::release;
+use self::replanned::Overtaken;
 
 /// Targets held in the timer at most; beyond it claims are given back to the store.
 pub(crate) const MAX_HELD: usize = 50_000;
@@ -46,8 +48,8 @@ const LONGEST_SPREAD: Span = Span::secs(10);
 
 /// What others tell the dispatcher.
 pub(crate) enum Message {
-    /// The claimer took these, and looked at this time.
-    Claimed(Vec<Claim>, Time),
+    /// What the claimer found.
+    Found(Found),
     /// This node may no longer ask this source: its targets go to whoever may.
     Left(String),
     /// These targets' plans changed in the store: whoever holds them lets go.
@@ -58,6 +60,15 @@ pub(crate) enum Message {
     Waiting(oneshot::Sender<Vec<(TargetId, u64)>>),
     /// Answer when everything due by now has been polled, with the due time of what is held next.
     Barrier(oneshot::Sender<Option<Time>>),
+}
+
+/// What a look found.
+pub(crate) struct Found {
+    pub(crate) claims: Vec<Claim>,
+    /// Which look it was, counted from the start.
+    pub(crate) look: u64,
+    /// Everything that was due at this time is in the dispatcher's hands now.
+    pub(crate) complete: Option<Time>,
 }
 
 /// How the dispatcher treats a target after its poll.
@@ -97,6 +108,7 @@ pub(crate) struct Dispatcher {
     tasks: HashMap<tokio::task::Id, InFlight>,
     /// Targets polled in this pass.
     polled: HashSet<TargetId>,
+    overtaken: Overtaken,
     barriers: Vec<(Time, oneshot::Sender<Option<Time>>)>,
     /// The last time the claimer looked and found nothing more.
     looked: Time,
@@ -134,6 +146,7 @@ impl Dispatcher {
             polls: JoinSet::new(),
             tasks: HashMap::new(),
             polled: HashSet::new(),
+            overtaken: Overtaken::default(),
             barriers: Vec::new(),
             looked: Time(i64::MIN),
             landed: Time(i64::MIN),
@@ -201,10 +214,10 @@ impl Dispatcher {
 
     async fn handle(&mut self, message: Message) {
         match message {
-            Message::Claimed(claims, looked) => {
-                self.looked = self.looked.max(looked);
+            Message::Found(Found { claims, look, complete }) => {
+                self.looked = complete.map_or(self.looked, |looked| self.looked.max(looked));
                 let mut surplus = Vec::new();
-                for claim in claims {
+                for claim in self.without_overtaken(claims, look) {
                     // An older claim of the same target lost its lease: this one takes its place.
                     self.let_go(claim.target);
                     let again = self.mode == Mode::Pass && self.polled.contains(&claim.target);
@@ -405,18 +418,6 @@ impl Dispatcher {
         self.lanes.values_mut().find_map(|lane| lane.ready.remove(target)).map(|departure| departure.claim)
     }
 
-    /// Takes those of these targets that wait here out of the timer and the ready queues. A poll in flight learns of its
-    /// target's new plan when it commits; if it already has, its claim is of the old plan and goes back when it lands.
-    fn let_go_of_replanned(&mut self, targets: &[TargetId]) -> Vec<Claim> {
-        if targets.is_empty() {
-            return Vec::new();
-        }
-        let replanned: HashSet<TargetId> = targets.iter().copied().collect();
-        let in_flight = self.tasks.values_mut().filter(|poll| replanned.contains(&poll.target));
-        in_flight.for_each(|poll| poll.replanned = true);
-        targets.iter().filter_map(|target| self.let_go(*target)).collect()
-    }
-
     /// Gives back everything of a source that waits here; what is in flight finishes.
     async fn leave(&mut self, source: &str) {
         let held =
@@ -484,8 +485,8 @@ impl Dispatcher {
         self.messages.close();
         let mut late = Vec::new();
         while let Some(message) = self.messages.recv().await {
-            if let Message::Claimed(claims, _) = message {
-                late.extend(claims);
+            if let Message::Found(found) = message {
+                late.extend(found.claims);
             }
         }
         let ready = self.lanes.values_mut().flat_map(|lane| lane.ready.drain().map(|d| d.claim));

@@ -1,5 +1,5 @@
-//! A change of plan that comes between a poll's commit and the news of it is not lost: the poll did not know of it, and
-//! its claim, which would be kept, is of the old plan.
+//! A change of plan that comes between something done in the store and the news of it is not lost: a poll that was just
+//! committed did not know of it, nor does a claim whose answer is still on its way.
 
 mod support;
 #[path = "support/withholding.rs"]
@@ -39,5 +39,27 @@ async fn a_poll_that_is_asked_for_just_after_a_commit_is_made() {
     within(server.requests_reached(4)).await;
     let asked_for_a = server.seen().iter().filter(|seen| seen.path == "/a").count();
     assert_eq!(asked_for_a, 2);
+    within(engine.shutdown()).await.expect("clean shutdown");
+}
+
+#[tokio::test]
+async fn a_poll_that_is_asked_for_while_a_claim_is_answered_is_made() {
+    let server = Loopback::start(|_| Act::json(&items(&[("x", 1)])));
+    let store = Arc::new(Withholding::new());
+    let source = json_source("s", watching(&server.url("/{id}"), json!({"every": "1h", "ids": ["a", "b"]})));
+    let fetch = Arc::new(HttpFetch::new().expect("client"));
+    // Every target is within reach, and held until it is due.
+    let mut config = EngineConfig::new(store.clone(), vec![source], fetch);
+    config.keep = Span::hours(2);
+    config.ahead = Span::hours(2);
+    store.withhold("claim");
+    let engine = Engine::start(config).await.expect("start");
+    within(store.done()).await;
+    let told = store.once_more("poll_now");
+    engine.control().poll_now("s", "a").await.expect("asked");
+    within(told).await;
+    store.answer();
+    within(server.requests_reached(1)).await;
+    assert_eq!(server.seen()[0].path, "/a");
     within(engine.shutdown()).await.expect("clean shutdown");
 }
