@@ -28,6 +28,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[
         include_str!("../../migrations/postgres/0004_dedupe.sql"),
         include_str!("../../migrations/postgres/0004_plans.sql"),
+        include_str!("../../migrations/postgres/0004_roots.sql"),
     ],
 ];
 

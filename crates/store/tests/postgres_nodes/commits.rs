@@ -7,7 +7,7 @@ use stakeout_store::conformance::story::{Poll, World, after, at, request, wanted
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
 use stakeout_store::{ClaimRequest, CommitOutcome, Effect, PollOutcome, Store};
 
-use crate::support::{commit_busy, database, number, open, raw};
+use crate::support::{commit_busy, database, let_everyone_go, number, open, raw};
 
 /// Two nodes commit batches that touch the same records and targets' neighbours in opposite orders, with events and
 /// listings among them.
@@ -116,19 +116,47 @@ async fn a_poll_that_keeps_its_place_is_a_heap_only_update() {
         assert!(world.done(poll.clone()).await.held);
         claim = after(&claim, &poll);
     }
-    drop(world);
-    // A backend hands in its numbers when it ends.
     let raw = raw(&url).await;
-    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
-    while number(&raw, others).await > 0 {
-        raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
-    }
-    raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
+    let_everyone_go(world, &raw).await;
     let hot = number(&raw, "SELECT n_tup_hot_upd FROM pg_stat_user_tables WHERE relname = 'targets'").await;
     let all = number(&raw, "SELECT n_tup_upd FROM pg_stat_user_tables WHERE relname = 'targets'").await;
     assert_eq!(all, POLLS + 1, "the claim and each poll");
     // Now and then a page is full before its dead rows are swept.
     assert!(hot * 10 >= all * 9, "{hot} of {all} without touching an index");
+}
+
+/// A commit looks up what it touches, however much there is and whether or not anybody has analysed the tables.
+#[tokio::test]
+async fn a_commit_reads_no_more_rows_than_it_touches() {
+    const RECORDS: usize = 2_000;
+    const POLLS: i64 = 20;
+    let url = database!();
+    let world = World::with(open(&url).await, &["a", "b"]).await;
+    let raw = raw(&url).await;
+    raw.batch_execute("ALTER TABLE records SET (autovacuum_enabled = off)")
+        .await
+        .expect("nobody analyses it");
+    let claims = world.claim(0).await;
+    let names: Vec<String> = (0..RECORDS).map(|n| format!("r{n:04}")).collect();
+    let mut prices: Vec<(&str, i64)> = names.iter().map(|name| (name.as_str(), 0)).collect();
+    let first = Poll::of(&claims[0], 1).holding(&claims[0]).sees(&claims[0], &prices);
+    world.done(first.clone()).await;
+    let mut claim = after(&claims[0], &first);
+    let_everyone_go(world, &raw).await;
+    raw.batch_execute("SELECT pg_stat_reset()").await.expect("starts counting");
+    let world = World { store: open(&url).await };
+    for n in 2..2 + POLLS {
+        prices[n as usize].1 = n;
+        let poll = Poll::of(&claim, n).holding(&claim).sees(&claim, &prices);
+        world.done(poll.clone().tells(&claim, "moved", prices[n as usize].0, Effect::Any)).await;
+        claim = after(&claim, &poll);
+    }
+    let_everyone_go(world, &raw).await;
+    let read =
+        "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'records'";
+    let read = number(&raw, read).await;
+    assert!(read >= POLLS, "the numbers were handed in");
+    assert!(read <= 10 * POLLS, "{read} rows of records read by {POLLS} polls that changed one each");
 }
 
 /// A node stops while its listing is on its way: nothing of it runs any more, its connection neither. Whoever writes the

@@ -45,6 +45,17 @@ pub(crate) async fn texts(client: &Client, sql: &str) -> Vec<String> {
         .collect()
 }
 
+/// Drops what uses the database and waits until nobody is connected but the one who looks: a backend hands in its
+/// numbers when it ends.
+pub(crate) async fn let_everyone_go(world: World, raw: &Client) {
+    drop(world);
+    let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    while number(raw, others).await > 0 {
+        raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
+    }
+    raw.batch_execute("SELECT pg_stat_clear_snapshot()").await.expect("looks again");
+}
+
 /// A poll that changes the shared records, tells of it, and now and then lists another target.
 pub(crate) fn busy(claim: &Claim, round: i64, k: usize) -> Poll {
     let mut names = [("one", round), ("two", round), ("three", round)];
