@@ -130,7 +130,7 @@ async fn plans(shared: &Shared, dispatcher: &mpsc::Sender<Message>) -> Result<()
 /// Tells of the values that other nodes published. What this node publishes meanwhile makes the reading too old.
 async fn values(shared: &Shared) -> Result<(), StoreError> {
     let before = shared.told_values.values().told;
-    let rows = shared.store.list_kv(None, MAX_VALUES).await?;
+    let rows = shared.store.list_kv(None, None, MAX_VALUES).await?;
     if shared.told_values.values().told == before {
         shared.published(rows);
     }

@@ -202,7 +202,7 @@ impl Feed {
 
     /// Some changes went by too fast: everything is said again.
     async fn publish_all(&self, store: &dyn Store) {
-        match store.list_kv(None, KV_MAX).await {
+        match store.list_kv(None, None, KV_MAX).await {
             Ok(rows) => {
                 for row in rows {
                     self.publish(row).await;

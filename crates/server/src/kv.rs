@@ -1,6 +1,6 @@
 //! `/v1/kv`: values that sources publish under a name.
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
@@ -8,10 +8,9 @@ use stakeout_core::Time;
 use stakeout_store::KvRow;
 
 use crate::app::App;
-use crate::ask::{Asked, Path};
-use crate::feed::KV_MAX;
+use crate::ask::{Asked, PAGE_MAX, Path, page_size};
 use crate::problem::Problem;
-use crate::reply::Reply;
+use crate::reply::{Listed, Reply, percent};
 use crate::schema::Instant;
 
 /// A published value.
@@ -40,15 +39,33 @@ impl From<KvRow> for Value {
 pub(crate) struct KvQuery {
     /// Only of this namespace.
     namespace: Option<String>,
+    /// Those after this place, `namespace/key`, from the `Link` header of an earlier part.
+    #[schemars(regex(pattern = "^[^/]+/.+$"))]
+    after: Option<String>,
+    /// At most so many: a thousand unless given.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
 }
 
-/// Lists published values, at most a thousand.
+/// Lists published values.
 pub(crate) async fn list(
     State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
     Asked(query): Asked<KvQuery>,
-) -> Result<Reply<Vec<Value>>, Problem> {
-    let rows = app.store.list_kv(query.namespace.as_deref(), KV_MAX).await?;
-    Ok(Reply(rows.into_iter().map(Value::from).collect()))
+) -> Result<Listed<Value>, Problem> {
+    let limit = page_size(query.limit.or(Some(PAGE_MAX)))?;
+    let after = query.after.as_deref().map(place).transpose()?;
+    let rows = app.store.list_kv(query.namespace.as_deref(), after, limit).await?;
+    let full = rows.len() == limit as usize;
+    let last = rows.last().filter(|_| full);
+    let cursor = last.map(|row| percent(&format!("{}/{}", row.namespace, row.key)));
+    Ok(Listed::new(rows.into_iter().map(Value::from).collect(), &uri, "after", cursor))
+}
+
+/// A value's place in the list.
+fn place(text: &str) -> Result<(&str, &str), Problem> {
+    let place = text.split_once('/').filter(|(namespace, key)| !namespace.is_empty() && !key.is_empty());
+    place.ok_or_else(|| Problem::bad_input(format!("after: expected namespace/key, found {text:?}")))
 }
 
 /// One published value, as it is.

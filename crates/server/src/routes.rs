@@ -185,7 +185,7 @@ fn told() -> Vec<Route> {
         Route::get("/v1/kv", kv::list)
             .about("kv", "Lists published values")
             .query::<kv::KvQuery>()
-            .answers::<Vec<kv::Value>>("At most a thousand"),
+            .answers::<Vec<kv::Value>>("By namespace and key; the `Link` header leads to those after them"),
         Route::get("/v1/kv/{namespace}/{key}", kv::one)
             .about("kv", "One published value, as it is")
             .part("namespace", "The namespace.")

@@ -207,7 +207,7 @@ impl Client {
             KvWants::All => None,
             KvWants::Namespace(namespace) => Some(namespace.as_str()),
         };
-        let rows = self.app.store.list_kv(namespace, KV_MAX).await?;
+        let rows = self.app.store.list_kv(namespace, None, KV_MAX).await?;
         self.waiting.extend(rows.iter().map(frame::kv));
         Ok(())
     }

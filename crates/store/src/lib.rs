@@ -166,8 +166,13 @@ pub trait Store: Send + Sync + 'static {
         now: Time,
     ) -> Result<()>;
 
-    /// Published values by namespace and key, all or those of one namespace.
-    async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>>;
+    /// Published values by namespace and key, all or those of one namespace, after one of them.
+    async fn list_kv(
+        &self,
+        namespace: Option<&str>,
+        after: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<KvRow>>;
 
     /// Keeps a token's hash. One with the same id is an error.
     async fn add_token(&self, token: &TokenRow) -> Result<()>;

@@ -126,7 +126,7 @@ passes_on! {
     set_setting(key: &str, value: Option<Json>, now: Time) -> ();
     kv(namespace: &str, key: &str) -> Option<KvRow>;
     set_kv(namespace: &str, key: &str, value: Option<Json>, now: Time) -> ();
-    list_kv(namespace: Option<&str>, limit: u32) -> Vec<KvRow>;
+    list_kv(namespace: Option<&str>, after: Option<(&str, &str)>, limit: u32) -> Vec<KvRow>;
     add_token(token: &TokenRow) -> ();
     revoke_token(id: &str, now: Time) -> bool;
     token(id: &str) -> Option<TokenRow>;

@@ -250,6 +250,11 @@ async fn published_values_are_read_and_told_to_whoever_comes() {
     assert_eq!(scene.get("/v1/kv/race/currentOrder").await, (200, json!({ "order": 1 })));
     let (_, all) = scene.get("/v1/kv?namespace=race").await;
     assert_eq!((&all[0]["key"], &all[0]["value"]["order"]), (&json!("currentOrder"), &json!(1)));
+    let all = scene.http.get(scene.url("/v1/kv?limit=1")).send().await.expect("an answer");
+    let link = all.headers()["link"].to_str().expect("text").to_owned();
+    assert_eq!(link, "</v1/kv?limit=1&after=race%2FcurrentOrder>; rel=\"next\"");
+    assert_eq!(scene.get("/v1/kv?limit=1&after=race%2FcurrentOrder").await, (200, json!([])));
+    assert_eq!(scene.get("/v1/kv?after=race").await.0, 400);
     for query in ["", "?kv=race", "?source=s&kv=all"] {
         let told = Listener::open(&scene, query, None).await.next_named("kv").await;
         assert_eq!((told.id, &told.data["value"]["order"]), (None, &json!(1)), "{query}");

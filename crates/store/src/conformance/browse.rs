@@ -223,14 +223,18 @@ pub async fn published_values_are_listed(backend: &dyn Backend) {
         poll.kv = names.map(write).into();
     });
     world.done(poll).await;
-    let listed = async |namespace: Option<&str>, limit: u32| {
-        let rows = world.store.list_kv(namespace, limit).await.expect("kv");
+    let listed = async |namespace: Option<&str>, after: Option<(&str, &str)>, limit: u32| {
+        let rows = world.store.list_kv(namespace, after, limit).await.expect("kv");
         assert!(rows.iter().all(|row| row.updated == at(1) && row.value["of"] == row.key.as_str()));
         rows.iter().map(|row| format!("{}/{}", row.namespace, row.key)).collect::<Vec<_>>().join(" ")
     };
-    assert_eq!(listed(None, 9).await, "event/name race/current race/next");
-    assert_eq!(listed(Some("race"), 1).await, "race/current");
-    assert_eq!(listed(Some("other"), 9).await, "");
+    assert_eq!(listed(None, None, 9).await, "event/name race/current race/next");
+    assert_eq!(listed(Some("race"), None, 1).await, "race/current");
+    assert_eq!(listed(Some("other"), None, 9).await, "");
+    assert_eq!(listed(None, Some(("event", "name")), 1).await, "race/current");
+    assert_eq!(listed(None, Some(("event", "zzz")), 9).await, "race/current race/next", "it may be gone");
+    assert_eq!(listed(Some("race"), Some(("race", "current")), 9).await, "race/next");
+    assert_eq!(listed(Some("event"), Some(("race", "current")), 9).await, "");
 }
 
 /// A revoked token stays known, and stays revoked.

@@ -135,10 +135,18 @@ pub(super) async fn log_ends(client: &impl GenericClient) -> Work<LogEnds> {
     Ok(all(client, sql, &[], read).await?.pop().unwrap_or_default())
 }
 
-pub(super) async fn kv(client: &impl GenericClient, namespace: Option<&str>, limit: u32) -> Work<Vec<KvRow>> {
-    let sql = "SELECT namespace, key, value, updated_us FROM kv WHERE ($1::text IS NULL OR namespace = $1)
-               ORDER BY namespace, key LIMIT $2";
-    all(client, sql, &[&namespace, &i64::from(limit)], read::kv_row).await
+pub(super) async fn kv(
+    client: &impl GenericClient,
+    namespace: Option<&str>,
+    after: Option<(&str, &str)>,
+    limit: u32,
+) -> Work<Vec<KvRow>> {
+    let sql = "SELECT namespace, key, value, updated_us FROM kv
+               WHERE ($1::text IS NULL OR namespace = $1)
+                   AND ($2::text IS NULL OR (namespace, key) > ($2, $3::text))
+               ORDER BY namespace, key LIMIT $4";
+    let (after, after_key) = after.unzip();
+    all(client, sql, &[&namespace, &after, &after_key, &i64::from(limit)], read::kv_row).await
 }
 
 pub(super) async fn polls(

@@ -207,8 +207,14 @@ impl Store for PgStore {
         .await
     }
 
-    async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>> {
-        self.on("list published values", async |client| browse::kv(client, namespace, limit).await).await
+    async fn list_kv(
+        &self,
+        namespace: Option<&str>,
+        after: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<KvRow>> {
+        self.on("list published values", async |client| browse::kv(client, namespace, after, limit).await)
+            .await
     }
 
     async fn add_token(&self, token: &TokenRow) -> Result<()> {

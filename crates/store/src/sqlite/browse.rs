@@ -124,9 +124,16 @@ pub(super) fn log_ends(conn: &Connection) -> Work<LogEnds> {
     Ok(LogEnds { newest: value("seq")?, pruned: value("pruned")? })
 }
 
-pub(super) fn kv(conn: &Connection, namespace: Option<&str>, limit: u32) -> Work<Vec<KvRow>> {
-    let sql = "SELECT namespace, key, value, updated_us FROM kv WHERE (?1 IS NULL OR namespace = ?1)
-               ORDER BY namespace, key LIMIT ?2";
+pub(super) fn kv(
+    conn: &Connection,
+    namespace: Option<String>,
+    after: Option<(String, String)>,
+    limit: u32,
+) -> Work<Vec<KvRow>> {
+    let sql = "SELECT namespace, key, value, updated_us FROM kv
+               WHERE (?1 IS NULL OR namespace = ?1) AND (?2 IS NULL OR (namespace, key) > (?2, ?3))
+               ORDER BY namespace, key LIMIT ?4";
+    let (after, after_key) = after.unzip();
     let read = |row: &Row<'_>| {
         Ok(KvRow {
             namespace: row.get("namespace")?,
@@ -135,7 +142,7 @@ pub(super) fn kv(conn: &Connection, namespace: Option<&str>, limit: u32) -> Work
             updated: rows::time(row, "updated_us")?,
         })
     };
-    all(conn, sql, &[&namespace, &limit], read)
+    all(conn, sql, &[&namespace, &after, &after_key, &limit], read)
 }
 
 pub(super) fn polls(conn: &Connection, before: Option<u64>, limit: u32) -> Work<Vec<ListedPoll>> {

@@ -229,9 +229,15 @@ impl Store for SqliteStore {
         .await
     }
 
-    async fn list_kv(&self, namespace: Option<&str>, limit: u32) -> Result<Vec<KvRow>> {
+    async fn list_kv(
+        &self,
+        namespace: Option<&str>,
+        after: Option<(&str, &str)>,
+        limit: u32,
+    ) -> Result<Vec<KvRow>> {
         let namespace = namespace.map(str::to_owned);
-        self.read("read published values", move |conn| browse::kv(conn, namespace.as_deref(), limit)).await
+        let after = after.map(|(namespace, key)| (namespace.to_owned(), key.to_owned()));
+        self.read("read published values", move |conn| browse::kv(conn, namespace, after, limit)).await
     }
 
     async fn add_token(&self, token: &TokenRow) -> Result<()> {
