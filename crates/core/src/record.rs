@@ -134,7 +134,7 @@ pub enum Shows {
 impl Kind {
     /// `family_collection`: the name in SQL and events, unique across sources.
     pub fn full_name(&self) -> String {
-        format!("{}_{}", self.family, self.collection)
+        [&*self.family, "_", &*self.collection].concat()
     }
 
     /// The position of a field.
@@ -186,9 +186,10 @@ impl Record {
     /// # Panics
     /// When the number of values is not the number of fields: a mistake in the source's code.
     pub fn new(kind: &Arc<Kind>, key: &[&str], values: Vec<Value>) -> Record {
-        assert_eq!(values.len(), kind.fields.len(), "{}: one value per field", kind.full_name());
+        let full_name = kind.full_name();
+        assert_eq!(values.len(), kind.fields.len(), "{full_name}: one value per field");
         Record {
-            fingerprint: Fingerprint::of(&kind.full_name(), key),
+            fingerprint: Fingerprint::of(&full_name, key),
             kind: Arc::clone(kind),
             key: key.join("|"),
             parent: None,

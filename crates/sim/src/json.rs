@@ -87,7 +87,9 @@ pub(crate) fn put(out: &mut String, what: std::fmt::Arguments<'_>) {
 
 pub(crate) fn text(out: &mut String, value: &str) {
     out.push('"');
-    if value.bytes().all(|b| b >= b' ' && b != b'"' && b != b'\\') {
+    // Looked at to the end even when one is found: so it is done for many bytes at a time.
+    let plain = value.bytes().fold(true, |plain, b| plain & (b >= b' ') & (b != b'"') & (b != b'\\'));
+    if plain {
         out.push_str(value);
         return out.push('"');
     }
@@ -103,11 +105,27 @@ pub(crate) fn text(out: &mut String, value: &str) {
 
 /// Cents as the upstream writes dollars: the shortest decimal, whole ones without a point.
 pub(crate) fn hundredths(out: &mut String, value: u64) {
-    match (value / 100, value % 100) {
-        (whole, 0) => put(out, format_args!("{whole}")),
-        (whole, rest) if rest % 10 == 0 => put(out, format_args!("{whole}.{}", rest / 10)),
-        (whole, rest) => put(out, format_args!("{whole}.{rest:02}")),
+    whole(out, value / 100);
+    let rest = value % 100;
+    if rest > 0 {
+        out.push('.');
+        out.push(digit(rest / 10));
+        if rest % 10 > 0 {
+            out.push(digit(rest % 10));
+        }
     }
+}
+
+/// A whole number. Most of a body's changing bytes are prices: the formatting machinery would take longer than all else.
+fn whole(out: &mut String, value: u64) {
+    if value >= 10 {
+        whole(out, value / 10);
+    }
+    out.push(digit(value % 10));
+}
+
+fn digit(n: u64) -> char {
+    char::from(b'0' + n as u8)
 }
 
 /// RFC 3339 with nanoseconds, trailing zeros cut as the upstream does; `ns` are those below the microsecond.

@@ -272,7 +272,12 @@ impl<'a, T: Data<'a> + Deserialize<'a>> Answer<'a, T> {
     /// Reads a body; an error that the upstream reports with a good status is a failure all the same.
     pub(super) fn read_from(body: &'a [u8]) -> Result<Answer<'a, T>, Failure> {
         let body = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body);
-        let Whole(answer): Whole<Answer<'a, T>> = serde_json::from_slice(body).map_err(|error| {
+        // Proven to be text once, not string by string. What is not may still be so where it matters.
+        let read = match std::str::from_utf8(body) {
+            Ok(text) => serde_json::from_str(text),
+            Err(_) => serde_json::from_slice(body),
+        };
+        let Whole(answer): Whole<Answer<'a, T>> = read.map_err(|error| {
             Failure::malformed(format!("expected JSON, found {} bytes: {error}", body.len()))
         })?;
         let reported = [&answer.header.error, &answer.header.error_code, answer.data.error()];

@@ -245,7 +245,7 @@ pub(super) fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
         parent: rows::opt_print(row, 3)?,
         group: rows::print(row, 4)?,
         content: rows::content(row, 5)?,
-        body: rows::json(row, 6)?,
+        body: rows::body(row, 6)?,
         holders: row.get(7)?,
         first_seen: rows::time(row, 8)?,
         last_changed: rows::time(row, 9)?,

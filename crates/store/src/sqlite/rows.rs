@@ -1,13 +1,18 @@
 //! Between columns and the words of the model.
 
-use std::fmt::Display;
+use std::fmt::{self, Display};
 
 use rusqlite::types::ValueRef;
 use rusqlite::{Row, RowIndex, named_params};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, MapAccess, Visitor};
+use serde_json::Value as Json;
 use stakeout_core::{ContentHash, EventId, Fingerprint, Snapshot, Span, TargetSpec, Time};
 
 use super::fault::{Fault, Work};
 use crate::{Schedule, TargetState};
+
+/// Room for the fields that most records have.
+const FIELDS_USUALLY: usize = 32;
 
 pub(super) fn time(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result<Time> {
     row.get(column).map(Time)
@@ -41,10 +46,38 @@ pub(super) fn event_id(row: &Row<'_>, column: impl RowIndex) -> rusqlite::Result
     row.get(column).map(EventId::from_bytes)
 }
 
-pub(super) fn json(row: &Row<'_>, column: impl RowIndex + Display) -> Work<serde_json::Value> {
+pub(super) fn json<T: DeserializeOwned>(row: &Row<'_>, column: impl RowIndex + Display) -> Work<T> {
     let text = row.get_ref(column)?;
     let text = text.as_str().map_err(|e| Fault::Damaged(format!("column {column}: {e}")))?;
     serde_json::from_str(text).map_err(|e| Fault::Damaged(format!("column {column}: {e}")))
+}
+
+/// A record's body. Its names are stored in order, so the object is made at once and not name by name.
+pub(super) fn body(row: &Row<'_>, column: impl RowIndex + Display) -> Work<Json> {
+    let Named(named) = json(row, column)?;
+    Ok(Json::Object(named.into_iter().collect()))
+}
+
+struct Named(Vec<(String, Json)>);
+
+impl<'de> Deserialize<'de> for Named {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Named, D::Error> {
+        struct Read;
+        impl<'de> Visitor<'de> for Read {
+            type Value = Named;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Named, A::Error> {
+                let mut named = Vec::with_capacity(FIELDS_USUALLY);
+                while let Some(entry) = map.next_entry()? {
+                    named.push(entry);
+                }
+                Ok(Named(named))
+            }
+        }
+        deserializer.deserialize_map(Read)
+    }
 }
 
 /// The columns that [`schedule`] reads.
