@@ -59,7 +59,12 @@ export const num = (n, decimals = 0) =>
 		? "–"
 		: n.toLocaleString("en", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
 
-export const bytes = (n) => (n == null ? "–" : n.toLocaleString("en", { notation: "compact", maximumFractionDigits: 1, style: "unit", unit: "byte", unitDisplay: "narrow" }));
+const UNITS = ["B", "KB", "MB", "GB", "TB"];
+export const bytes = (n) => {
+	if (n == null) return "–";
+	const power = n < 1e3 ? 0 : Math.min(UNITS.length - 1, Math.floor(Math.log10(n) / 3));
+	return `${(n / 1e3 ** power).toLocaleString("en", { maximumFractionDigits: 1 })} ${UNITS[power]}`;
+};
 
 // A rate per second, or per minute when that reads better.
 export const rate = (perSecond) =>
