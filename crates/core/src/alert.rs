@@ -3,10 +3,14 @@
 //! The engine knows the rules only by [`Alerts`]. What rings becomes an event like any other, in the commit of the poll
 //! that made it ring: so it is told once, after a crash too.
 
+mod chains;
+
 use serde_json::Value as Json;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+pub use chains::{Chain, ChainKey, Chains, Found};
 
 use crate::judge::{Change, Effect};
 use crate::{Event, Facts, Fingerprint, Record, SettingRefused, Span, TargetSpec, Time};

@@ -25,7 +25,7 @@ use crate::fetch::Fetch;
 use crate::lane::Lane;
 use crate::outlets::Outlets;
 use crate::poll::{CREDENTIALS, first_look, is_refused};
-use crate::repeats::Chains;
+use crate::repeats::Repeats;
 use crate::settings::{self, settings_of, with_possible};
 
 use crate::shared::{MAX_PUBLISHED, Shared};
@@ -154,7 +154,7 @@ impl Engine {
         let engine = start(config, Mode::Pass).await?;
         let mut report = engine.control().pass(limit).await?;
         let control = engine.control();
-        Chains::default().turn(&control.shared).await;
+        Repeats::default().turn(&control.shared).await;
         // What the pass brought about is on its way before the process goes; what is not taken in time waits for the next.
         let left = limit.to_std().saturating_sub(began.elapsed());
         if tokio::time::timeout(left, control.shared.outbox_settled()).await.is_err() {

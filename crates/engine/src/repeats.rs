@@ -4,12 +4,11 @@
 //! start. Each ring has at most one successor, by its key, so it is told once however many nodes look at it and whenever
 //! one of them dies; the repeat, its notification and its deliveries are one commit.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::Value as Json;
-use stakeout_core::alert::{Again, Alerts, EVENT_TYPE, Lasts, Ring};
-use stakeout_core::{Event, EventId, Fingerprint, Span, Time};
+use stakeout_core::alert::{Alerts, Chain, Chains, EVENT_TYPE, Found, Lasts, Ring};
+use stakeout_core::{Event, EventId, Span, Time};
 use stakeout_store::{DeriveCommit, DeriveOutcome, EventFilter, NotificationFilter, StoreError};
 use tokio_util::sync::CancellationToken;
 use tracing::warn;
@@ -21,28 +20,16 @@ use crate::shared::Shared;
 const REACH: Span = Span::hours(48);
 /// Rings are read no more often than this, however many events come.
 const COALESCE: Span = Span::secs(1);
-/// Whoever keeps silent now is asked again after this, and so is a store that did not answer.
+/// A store that did not answer is asked again after this.
 const LATER: Span = Span::mins(1);
 /// The most chains that are followed; of more, those that rang longest ago are let go.
 const MOST_CHAINS: usize = 2_000;
 const PAGE: u32 = 500;
 
-/// What rang about one thing.
-struct Chain {
-    /// The last one.
-    last: Event,
-    /// The numbers of all of them, the first first.
-    seqs: Vec<u64>,
-    due: Time,
-}
-
-/// The alert, the source, and what it is about.
-type Key = (String, String, Fingerprint);
-
 /// Everything that may ring again.
 #[derive(Default)]
-pub(crate) struct Chains {
-    chains: BTreeMap<Key, Chain>,
+pub(crate) struct Repeats {
+    chains: Chains,
     /// How far the log was read; nothing of it while no rule repeats.
     read: Option<u64>,
 }
@@ -50,10 +37,10 @@ pub(crate) struct Chains {
 /// Repeats what lasts until told to stop.
 pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     let mut newest = shared.newest.subscribe();
-    let mut chains = Chains::default();
+    let mut repeats = Repeats::default();
     loop {
         let busy = shared.clock.busy();
-        let next = chains.turn(&shared).await;
+        let next = repeats.turn(&shared).await;
         drop(busy);
         let looked = shared.clock.now();
         let wait = async {
@@ -76,12 +63,12 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
     }
 }
 
-impl Chains {
+impl Repeats {
     /// Tells what is due again; answers when the next one is.
     pub(crate) async fn turn(&mut self, shared: &Shared) -> Option<Time> {
         let rules = shared.alerts.now();
         if !rules.repeats() {
-            *self = Chains::default();
+            *self = Repeats::default();
             return None;
         }
         let now = shared.clock.now();
@@ -94,7 +81,7 @@ impl Chains {
             shared.store_failed(&error);
             return Some(now + LATER);
         }
-        self.chains.values().map(|chain| chain.due).min()
+        self.chains.next_due()
     }
 
     /// Takes in what rang since the last turn; at first, what rang in the time within reach.
@@ -132,104 +119,55 @@ impl Chains {
         }
         let last = rung.last().map_or(0, |event| event.seq);
         self.read = Some(last.max(newest).max(self.read.unwrap_or(0)));
-        rung.into_iter().for_each(|event| self.take(rules, event, now));
-        self.let_go();
+        rung.into_iter().for_each(|event| self.chains.take(rules, event, now));
+        for (alert, ..) in self.chains.keep(MOST_CHAINS) {
+            warn!(alert, most = MOST_CHAINS, "too much lasts at once: the oldest is not told again");
+        }
         Ok(())
-    }
-
-    /// A ring begins its chain, a repeat goes on with it. What rang anew about the same thing takes the place of what rang
-    /// before.
-    fn take(&mut self, rules: &dyn Alerts, event: Event, now: Time) {
-        let key = (event.rule.clone(), event.source.clone(), event.subject);
-        // What was told here is read from the log, too.
-        if self.chains.get(&key).is_some_and(|chain| chain.last.seq >= event.seq) {
-            return;
-        }
-        let before = self.chains.remove(&key);
-        let Some(again) = rules.again(&event, now) else { return };
-        let is_repeat = event.data["repeat"]["number"] != 0;
-        let mut seqs = before.filter(|_| is_repeat).map(|chain| chain.seqs).unwrap_or_default();
-        seqs.push(event.seq);
-        self.chains.insert(key, Chain { due: event.at + again.after, last: event, seqs });
-    }
-
-    fn let_go(&mut self) {
-        while self.chains.len() > MOST_CHAINS {
-            let oldest =
-                self.chains.iter().min_by_key(|(_, chain)| chain.last.seq).map(|(key, _)| key.clone());
-            let Some(oldest) = oldest else { return };
-            warn!(
-                alert = oldest.0,
-                most = MOST_CHAINS,
-                "too much lasts at once: the oldest is not told again"
-            );
-            self.chains.remove(&oldest);
-        }
     }
 
     async fn ring(&mut self, shared: &Shared, rules: &dyn Alerts, now: Time) -> Result<(), StoreError> {
-        let due = self.chains.iter().filter(|(_, chain)| chain.due <= now);
-        let due: Vec<Key> = due.map(|(key, _)| key.clone()).collect();
-        for key in due {
-            let Some(chain) = self.chains.get_mut(&key) else { continue };
-            let Some(again) = rules.again(&chain.last, now) else {
-                self.chains.remove(&key);
+        for key in self.chains.due(now) {
+            let Some((chain, again)) = self.chains.ask(rules, &key, now) else { continue };
+            let (rung, after) = (chain.last.clone(), again.after);
+            let found = found(shared, chain, &again.lasts).await?;
+            let Some(ring) = again.lasting(rules, &rung, &found, now) else {
+                self.chains.end(&key);
                 continue;
             };
-            if !again.awake {
-                chain.due = now + LATER.min(again.after);
-                continue;
-            }
-            let after = again.after;
-            let Some(ring) = lasting(shared, rules, chain, again, now).await? else {
-                self.chains.remove(&key);
-                continue;
-            };
-            let told = tell(shared, &chain.last, ring, now).await?;
+            let told = tell(shared, &rung, ring, now).await?;
             // What does not come about, because somebody else was faster or the quiet time is not over, is not tried again
             // at once; but that the focus moved meanwhile is no matter for a repeat.
-            chain.due = now + if told.is_some() { after } else { COALESCE };
-            told.into_iter().flatten().for_each(|event| self.take(rules, event, now));
+            self.chains.put_off(&key, now + if told.is_some() { after } else { COALESCE });
+            told.into_iter().flatten().for_each(|event| self.chains.take(rules, event, now));
         }
         Ok(())
     }
 }
 
-/// What is to be told again, if it is still so.
-async fn lasting(
-    shared: &Shared,
-    rules: &dyn Alerts,
-    chain: &Chain,
-    again: Again,
-    now: Time,
-) -> Result<Option<Ring>, StoreError> {
+/// What has to be known about something that is due again.
+async fn found(shared: &Shared, chain: &Chain, lasts: &Lasts) -> Result<Found, StoreError> {
     let (store, rung) = (&shared.store, &chain.last);
-    let lasts = match &again.lasts {
-        Lasts::Unread(at_most) => now - since(rung) <= *at_most && !is_read(shared, &chain.seqs).await?,
+    Ok(match lasts {
+        Lasts::Unread(_) => Found::Read(is_read(shared, &chain.seqs).await?),
         Lasts::Held => {
             let records = store.records(&rung.source, &[rung.subject]).await?;
-            let held = records.first().filter(|record| record.gone.is_none());
-            return Ok(held.and_then(|record| rules.still(rung, &record.body)));
+            let held = records.into_iter().find(|record| record.gone.is_none());
+            Found::There(held.map(|record| record.body))
         }
         Lasts::Published(namespace, key) => {
-            let value = store.kv(namespace, key).await?.map_or(Json::Null, |row| row.value);
-            return Ok(rules.still(rung, &value));
+            Found::There(Some(store.kv(namespace, key).await?.map_or(Json::Null, |row| row.value)))
         }
-        Lasts::Missed(target, polls) => match store.target(&rung.source, target).await? {
+        Lasts::Missed(target, _) => match store.target(&rung.source, target).await? {
             Some(row) if row.enabled => {
                 let newest = store.polls(row.id, 1).await?;
                 // What came in time since then may not be in the log; then its newest is not the last one.
-                newest.first().is_some_and(|poll| poll.poll_no == row.poll_no && poll.missed >= *polls)
+                let last = newest.first().filter(|poll| poll.poll_no == row.poll_no);
+                Found::Missed(Some(last.map_or(0, |poll| poll.missed)))
             }
-            _ => false,
+            _ => Found::Missed(None),
         },
-    };
-    Ok(lasts.then_some(again.ring))
-}
-
-/// When a chain began.
-fn since(rung: &Event) -> Time {
-    rung.data["repeat"]["since"].as_str().and_then(Time::parse).unwrap_or(rung.at)
+    })
 }
 
 /// Whether somebody has read any of these notifications.

@@ -4,20 +4,18 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, EVENT_TYPE, Lasts, RULE_PREFIX, Ring};
-use stakeout_core::{Event, EventId, Fingerprint, Span, Time};
+use stakeout_core::alert::{Alerts, Chain, Chains, EVENT_TYPE, Found, Lasts, RULE_PREFIX, Ring};
+use stakeout_core::{Event, EventId, Fingerprint, Time};
 
 use super::replay::{Happening, Past, Replay};
-
-/// Whoever keeps silent is asked again after this, as the engine does.
-const LATER: Span = Span::mins(1);
 
 type Key = (String, Fingerprint);
 
 pub(super) struct Repeats<'a> {
     past: &'a Past,
-    /// What rang last about each thing, and when it is due again.
-    chains: BTreeMap<Key, (Event, Time)>,
+    chains: Chains,
+    /// How much rang: what would be the number of its event.
+    seq: u64,
     /// Who was to fly soon, by source.
     upcoming: BTreeMap<String, Json>,
     /// When each thing was told of for the last time.
@@ -29,17 +27,14 @@ impl<'a> Repeats<'a> {
     pub(super) fn new(past: &'a Past) -> Repeats<'a> {
         let told = past.happenings.iter().flat_map(|happening| &happening.told);
         let told_last = told.map(|event| ((event.source.clone(), event.subject), event.at)).collect();
-        Repeats { past, told_last, chains: BTreeMap::new(), upcoming: BTreeMap::new(), left_out: false }
+        let (chains, upcoming) = (Chains::default(), BTreeMap::new());
+        Repeats { past, chains, seq: 0, upcoming, told_last, left_out: false }
     }
 
     /// What rang may be told again.
-    pub(super) fn begin(&mut self, rule: &dyn Alerts, source: &str, at: Time, ring: Ring) {
-        let key = (source.to_owned(), ring.subject);
-        let rung = event(source, at, ring);
-        self.chains.remove(&key);
-        if let Some(again) = rule.again(&rung, at) {
-            self.chains.insert(key, (rung, at + again.after));
-        }
+    pub(super) fn take(&mut self, rule: &dyn Alerts, source: &str, at: Time, ring: Ring) {
+        self.seq += 1;
+        self.chains.take(rule, event(self.seq, source, at, ring), at);
     }
 
     /// Takes in who is to fly soon.
@@ -60,35 +55,42 @@ impl<'a> Repeats<'a> {
 
     /// Rings what was due again before this moment.
     pub(super) fn until(&mut self, moment: Time, replay: &mut Replay<'_>) {
-        while let Some((key, due)) = self.next(moment) {
-            let Some((rung, _)) = self.chains.remove(&key) else { return };
-            let Some(again) = replay.rule.again(&rung, due) else { continue };
-            if !again.awake {
-                self.chains.insert(key, (rung, due + LATER.min(again.after)));
-                continue;
-            }
-            let still = match &again.lasts {
-                Lasts::Held => {
-                    self.is_held(&key, due).then(|| replay.rule.still(&rung, &Json::Null)).flatten()
+        while let Some(now) = self.chains.next_due().filter(|due| *due < moment) {
+            for key in self.chains.due(now) {
+                let Some((chain, again)) = self.chains.ask(replay.rule, &key, now) else { continue };
+                let (chain, after) = (chain.clone(), again.after);
+                let found = self.found(&chain, &again.lasts, now);
+                let Some(ring) = again.lasting(replay.rule, &chain.last, &found, now) else {
+                    self.chains.end(&key);
+                    continue;
+                };
+                self.chains.put_off(&key, now + after);
+                if let Some(ring) = replay.ring(&key.1, now, ring) {
+                    self.take(replay.rule, &key.1, now, ring);
                 }
-                Lasts::Published(_, source) => {
-                    self.upcoming.get(source).and_then(|published| replay.rule.still(&rung, published))
-                }
-                Lasts::Unread(_) | Lasts::Missed(..) => {
-                    self.left_out = true;
-                    None
-                }
-            };
-            if let Some(ring) = still.and_then(|ring| replay.ring(&key.0, due, ring)) {
-                let source = key.0.clone();
-                self.begin(replay.rule, &source, due, ring);
             }
         }
     }
 
-    fn next(&self, moment: Time) -> Option<(Key, Time)> {
-        let due = self.chains.iter().filter(|(_, (_, due))| *due < moment);
-        due.min_by_key(|(_, (_, due))| *due).map(|(key, (_, due))| (key.clone(), *due))
+    /// What the past says about something that was due again.
+    fn found(&mut self, chain: &Chain, lasts: &Lasts, now: Time) -> Found {
+        let rung = &chain.last;
+        match lasts {
+            // Of its fields nothing is known but that they were there.
+            Lasts::Held => {
+                let is_held = self.is_held(&(rung.source.clone(), rung.subject), now);
+                Found::There(is_held.then_some(Json::Null))
+            }
+            Lasts::Published(_, source) => Found::There(self.upcoming.get(source).cloned()),
+            Lasts::Unread(_) => {
+                self.left_out = true;
+                Found::Read(true)
+            }
+            Lasts::Missed(..) => {
+                self.left_out = true;
+                Found::Missed(None)
+            }
+        }
     }
 
     /// Whether it was still there. What came again later had gone before, nobody knows when.
@@ -102,10 +104,10 @@ impl<'a> Repeats<'a> {
 }
 
 /// What rang, as it would stand in the log.
-fn event(source: &str, at: Time, ring: Ring) -> Event {
+fn event(seq: u64, source: &str, at: Time, ring: Ring) -> Event {
     let rule = format!("{RULE_PREFIX}{}", ring.alert);
     Event {
-        seq: 0,
+        seq,
         id: EventId::of_trigger(source, &rule, &ring.subject_key, &at.to_string()),
         event_type: EVENT_TYPE.to_owned(),
         source: source.to_owned(),

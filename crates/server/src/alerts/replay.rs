@@ -89,7 +89,7 @@ pub fn replay(rule: &dyn Alerts, past: &Past) -> Replayed {
         repeats.see(happening);
         for ring in rings(rule, past, happening) {
             if let Some(ring) = replay.ring(&happening.source, happening.at, ring) {
-                repeats.begin(rule, &happening.source, happening.at, ring);
+                repeats.take(rule, &happening.source, happening.at, ring);
             }
         }
     }
