@@ -43,21 +43,24 @@ pub(crate) async fn run(shared: Arc<Shared>, stop: CancellationToken) {
         let next = repeats.turn(&shared).await;
         drop(busy);
         let looked = shared.clock.now();
-        let wait = async {
+        let due = async {
             match next {
                 Some(due) => shared.clock.sleep_until(due).await,
                 None => std::future::pending().await,
             }
         };
+        tokio::pin!(due);
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
+            () = &mut due => continue,
             told = newest.changed() => if told.is_err() { return },
-            () = wait => {}
         }
+        // However much happens, what is due is told at its moment.
         tokio::select! {
             biased;
             () = stop.cancelled() => return,
+            () = due => {}
             () = shared.clock.sleep_until(looked + COALESCE) => {}
         }
     }

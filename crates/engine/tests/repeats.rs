@@ -233,6 +233,18 @@ fn a_repeat_is_never_shorter_than_the_quiet_time_and_keeps_to_the_hours() {
 }
 
 #[test]
+fn a_repeat_is_told_at_its_moment_whatever_else_is_told() {
+    let drops = |repeat: &str| json!({ "when": { "on": "drop" }, "repeat": repeat });
+    // The one rings half a second before the other.
+    let rules = json!({ "one": drops("10s"), "other": drops("10500ms") });
+    let story = Story { rules, ..Story::of(json!(null)) };
+    rung(&story, 11);
+    let told = story.told().into_iter().filter(|event| event.rule == "alert:other");
+    let after: Vec<i64> = told.map(|event| (event.at - minute(10)).as_ms()).collect();
+    assert_eq!(after, [0, 10_500, 21_000, 31_500, 42_000, 52_500]);
+}
+
+#[test]
 fn a_pilot_is_called_again_while_they_are_to_fly() {
     let story =
         Story::of(json!({ "when": { "on": "pilot", "pilot": "alex", "within": 2 }, "repeat": "15m" }));
