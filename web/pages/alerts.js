@@ -94,7 +94,7 @@ function rules(page) {
 		if (!done) return;
 		const times = done.rings.length === 1 ? "once" : `${done.rings.length} times`;
 		const quiet = done.kept_quiet ? `, and kept quiet ${done.kept_quiet} times` : "";
-		put(tried, h("h3", { role: "status" }, `${name} would have rung ${times} in the last 24 h${quiet}${done.cut ? ". There was more than is looked at." : "."}${done.repeats_left_out ? " Not every repeat is shown: the past does not say how long it lasted or who had read it." : ""}`),
+		put(tried, h("h3", { role: "status" }, `${name} would have rung ${times} in the last 24 h${quiet}${done.cut ? ". There was more than is looked at." : "."}${done.remarks.map((words) => ` ${words[0].toUpperCase()}${words.slice(1)}.`).join("")}`),
 			h("ol.feed", { "aria-label": "What would have been sent" }, ...done.rings.slice(-50).reverse().map((ring) =>
 				h("li", h("span.shape.soft", { "aria-hidden": "true" }, "·"), timeOf(time(ring.at), "age"), h("b", ring.title), h("span.what", ring.text)))));
 	}

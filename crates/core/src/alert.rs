@@ -10,7 +10,7 @@ use serde_json::Value as Json;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-pub use chains::{Chain, ChainKey, Chains, Found};
+pub use chains::{Chain, ChainKey, Chains, Found, began};
 
 use crate::judge::{Change, Effect};
 use crate::{Event, Facts, Fingerprint, Record, SettingRefused, Span, TargetSpec, Time};

@@ -52,6 +52,7 @@ pub use fetch::Fetch;
 pub use lane::LaneState;
 pub use live::{LivePoll, PollNews, PollWatch};
 pub use outlets::SinkState;
+pub use settings::with_settings;
 pub use stats::{FailedPoll, PassReport, Totals};
 pub use virtual_time::virtual_runtime;
 pub use vitals::{SourceVitals, Vitals};

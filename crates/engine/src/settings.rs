@@ -77,6 +77,11 @@ pub(crate) fn with_possible(filed: &Arc<dyn Source>, settings: &BTreeMap<String,
     configured
 }
 
+/// A source with those of all stored settings that are meant for it and can be.
+pub fn with_settings(filed: &Arc<dyn Source>, stored: &[(String, Json)]) -> Arc<dyn Source> {
+    with_possible(filed, &settings_of(&**filed, stored))
+}
+
 /// Watches the table for what others write into it. In virtual time nobody else is there.
 pub(crate) async fn watch(shared: Arc<Shared>, dispatcher: mpsc::Sender<Message>, stop: CancellationToken) {
     if shared.clock.is_virtual() {

@@ -1,6 +1,7 @@
 //! `/v1/alerts`: the rules in force, what they would have told, and changes to them.
 
 mod gather;
+mod looks;
 mod repeats;
 mod replay;
 
@@ -15,8 +16,8 @@ use stakeout_core::{Span, Time};
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_store::{Store, StoreError};
 
-pub use gather::gather;
-pub use replay::{Past, Replayed, WouldRing, replay};
+pub use gather::Around;
+pub use replay::{Remark, Replayed, WouldRing};
 
 use crate::app::App;
 use crate::ask::{Asked, Path, Told};
@@ -168,7 +169,15 @@ const DRAFT: &str = "draft";
 
 async fn tried(app: &App, name: &str, rule: AlertConfig, since: Span) -> Result<Replayed, Problem> {
     let now = app.now();
-    Ok(try_rule(&*app.store, name, rule, &source_names(app), (now - since, now)).await?)
+    let rules = in_force(app.control.alerts());
+    let around = Around { names: source_names(app), sources: app.control.sources(), rules: &rules };
+    Ok(try_rule(&*app.store, name, rule, &around, (now - since, now)).await?)
+}
+
+/// The rules in force, as they are written.
+fn in_force(written: BTreeMap<String, Json>) -> RuleBook {
+    let read = |(name, rule): (String, Json)| Some((name, serde_json::from_value(rule).ok()?));
+    RuleBook::new(written.into_iter().filter_map(read).collect()).unwrap_or_default()
 }
 
 /// What a rule would have told within a time. It rings whether it is enabled or not.
@@ -176,15 +185,12 @@ pub async fn try_rule(
     store: &dyn Store,
     name: &str,
     rule: AlertConfig,
-    sources: &[String],
+    around: &Around<'_>,
     window: (Time, Time),
 ) -> Result<Replayed, StoreError> {
     let rule = AlertConfig { enabled: true, ..rule };
-    let past = gather(store, &rule, sources, window).await?;
-    let is_told_by_the_past = rule.is_told_by_the_past();
     // A rule that was not checked rings as far as it can.
-    let book = RuleBook::new(BTreeMap::from([(name.to_owned(), rule)])).unwrap_or_default();
-    let mut done = replay(&book, &past);
-    done.repeats_left_out |= !is_told_by_the_past && !done.rings.is_empty();
-    Ok(done)
+    let book = RuleBook::new(BTreeMap::from([(name.to_owned(), rule.clone())])).unwrap_or_default();
+    let past = gather::gather(store, (&rule, &book), around, window).await?;
+    Ok(replay::replay(&book, &past))
 }

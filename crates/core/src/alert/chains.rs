@@ -24,14 +24,8 @@ pub struct Chain {
     due: Time,
 }
 
-impl Chain {
-    /// When it first rang.
-    pub fn since(&self) -> Time {
-        since(&self.last)
-    }
-}
-
-fn since(rung: &Event) -> Time {
+/// When something that rang, or rang again, first did.
+pub fn began(rung: &Event) -> Time {
     rung.data["repeat"]["since"].as_str().and_then(Time::parse).unwrap_or(rung.at)
 }
 
@@ -50,7 +44,7 @@ impl Again {
     /// What is told again, if it is still so.
     pub fn lasting(self, rules: &dyn Alerts, rung: &Event, found: &Found, now: Time) -> Option<Ring> {
         let lasts = match (&self.lasts, found) {
-            (Lasts::Unread(at_most), Found::Read(is_read)) => !is_read && now - since(rung) <= *at_most,
+            (Lasts::Unread(at_most), Found::Read(is_read)) => !is_read && now - began(rung) <= *at_most,
             (Lasts::Held | Lasts::Published(..), Found::There(there)) => {
                 return there.as_ref().and_then(|there| rules.still(rung, there));
             }

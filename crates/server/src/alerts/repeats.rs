@@ -1,13 +1,18 @@
-//! What a rule would have told again, as far as the past says how long it lasted: a table until it was gone, a pilot's
-//! call until it was another's turn. The rule itself says how often and in which words, as it does to the engine.
+//! What a rule would have told again, by what the past says about how long it lasted: a table until it was gone, a pilot's
+//! call until it was another's turn, missed polls until one came in time, an event until somebody had read it. The rule
+//! itself says how often and in which words, as it does to the engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, Chain, Chains, EVENT_TYPE, Found, Lasts, RULE_PREFIX, Ring};
-use stakeout_core::{Event, EventId, Fingerprint, Time};
+use stakeout_core::alert::{Alerts, Chain, Chains, EVENT_TYPE, Found, Lasts, RULE_PREFIX, Ring, began};
+use stakeout_core::{Event, EventId, Fingerprint, Span, Time};
 
-use super::replay::{Happening, Past, Replay};
+use super::looks::Known;
+use super::replay::{Happening, Past, Remark, Replay};
+
+/// No poll takes longer than this.
+const LONGEST_POLL: Span = Span::mins(10);
 
 type Key = (String, Fingerprint);
 
@@ -20,7 +25,7 @@ pub(super) struct Repeats<'a> {
     upcoming: BTreeMap<String, Json>,
     /// When each thing was told of for the last time.
     told_last: BTreeMap<Key, Time>,
-    pub(super) left_out: bool,
+    pub(super) remarks: BTreeSet<Remark>,
 }
 
 impl<'a> Repeats<'a> {
@@ -28,7 +33,7 @@ impl<'a> Repeats<'a> {
         let told = past.happenings.iter().flat_map(|happening| &happening.told);
         let told_last = told.map(|event| ((event.source.clone(), event.subject), event.at)).collect();
         let (chains, upcoming) = (Chains::default(), BTreeMap::new());
-        Repeats { past, chains, seq: 0, upcoming, told_last, left_out: false }
+        Repeats { past, chains, seq: 0, upcoming, told_last, remarks: BTreeSet::new() }
     }
 
     /// What rang may be told again.
@@ -82,21 +87,48 @@ impl<'a> Repeats<'a> {
                 Found::There(is_held.then_some(Json::Null))
             }
             Lasts::Published(_, source) => Found::There(self.upcoming.get(source).cloned()),
-            Lasts::Unread(_) => {
-                self.left_out = true;
-                Found::Read(true)
-            }
-            Lasts::Missed(..) => {
-                self.left_out = true;
-                Found::Missed(None)
-            }
+            Lasts::Unread(_) => Found::Read(self.is_read(rung, now)),
+            Lasts::Missed(target, _) => Found::Missed(self.missed(rung, target, now)),
         }
+    }
+
+    /// Whether somebody had read it by then, if it was really sent.
+    fn is_read(&mut self, rung: &Event, now: Time) -> bool {
+        let began = began(rung);
+        let chains = self.past.read.get(&(rung.source.clone(), rung.subject));
+        // The event itself may be older than the poll that told it.
+        let sent = chains.and_then(|chains| chains.range(began..=began + LONGEST_POLL).next());
+        if sent.is_none() {
+            self.remarks.insert(Remark::Unread);
+        }
+        sent.and_then(|(_, read)| *read).is_some_and(|read| read <= now)
+    }
+
+    /// How many polls had been missed before the target's last one.
+    fn missed(&mut self, rung: &Event, target: &str, now: Time) -> Option<u64> {
+        let place = (rung.source.clone(), target.to_owned());
+        let looks = self.past.looks.get(&place)?;
+        let by_then = &looks[..looks.partition_point(|look| look.ended <= now)];
+        // Whoever is not polled any more has missed nothing, but nobody knows since when.
+        if by_then.len() == looks.len() && self.past.off.contains(&place) {
+            self.remarks.insert(Remark::WhenSwitchedOff);
+            return None;
+        }
+        if by_then
+            .iter()
+            .rev()
+            .take_while(|look| look.ended > rung.at)
+            .any(|look| look.known == Known::Guessed)
+        {
+            self.remarks.insert(Remark::WhenLooked);
+        }
+        by_then.last().map(|look| look.missed)
     }
 
     /// Whether it was still there. What came again later had gone before, nobody knows when.
     fn is_held(&mut self, key: &Key, at: Time) -> bool {
         if self.told_last.get(key).is_some_and(|last| *last > at) {
-            self.left_out = true;
+            self.remarks.insert(Remark::WhenItWent);
             return false;
         }
         self.past.ends.get(key).is_some_and(|end| end.is_none_or(|end| end > at))
@@ -123,8 +155,8 @@ fn event(seq: u64, source: &str, at: Time, ring: Ring) -> Event {
 
 #[cfg(test)]
 mod tests {
+    use stakeout_core::Facts;
     use stakeout_core::alert::Went;
-    use stakeout_core::{Facts, Span};
     use stakeout_sources::alert::{AlertConfig, RuleBook};
 
     use super::super::replay::replay;
@@ -152,6 +184,7 @@ mod tests {
             source: "s".to_owned(),
             target: None,
             at: minute(at),
+            looked: None,
             facts: Facts::default(),
             records: vec![],
             moved: vec![],
@@ -172,7 +205,7 @@ mod tests {
         let done = replay(&book, &past);
         (
             done.rings.iter().map(|ring| (ring.at - minute(0)).as_ms() / 60_000).collect(),
-            done.repeats_left_out,
+            !done.remarks.is_empty(),
         )
     }
 

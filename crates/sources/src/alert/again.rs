@@ -17,7 +17,7 @@ use super::{AlertConfig, When, words};
 use crate::fpv::UPCOMING;
 
 /// An event that nobody reads is repeated so long at most.
-const UNREAD_AT_MOST: Span = Span::hours(24);
+pub(super) const UNREAD_AT_MOST: Span = Span::hours(24);
 
 /// Whether the clock repeats what this rule tells.
 pub(super) fn is_by_clock(rule: &AlertConfig) -> bool {

@@ -255,14 +255,14 @@ impl AlertConfig {
         first.into_iter().flat_map(move |first| again::bells(first, start, again, after))
     }
 
-    /// Whether the past says when it would have rung again: how long a price stood or polls were missed is not kept, nor
-    /// who would have read a notification that was never sent.
-    pub fn is_told_by_the_past(&self) -> bool {
-        let is_known = matches!(
-            self.when,
-            When::Start { .. } | When::Drop { .. } | When::Pilot { .. } | When::Unhealthy { .. }
-        );
-        self.repeat.is_none() || is_known
+    /// How long before a moment it may have rung about something that it tells again then.
+    pub fn reaches_back(&self) -> Span {
+        match self.again() {
+            None => Span::ZERO,
+            Some(again) if self.when.is_looked_at() => again,
+            // What the clock repeats may go on for longer, but an event does not.
+            Some(again) => again.max(again::UNREAD_AT_MOST),
+        }
     }
 
     /// Whether it may ring for a source at this moment.

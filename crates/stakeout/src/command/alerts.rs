@@ -5,12 +5,14 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use serde_json::{Value as Json, json};
-use stakeout_server::alerts::{Replayed, try_rule};
+use stakeout_engine::with_settings;
+use stakeout_server::alerts::{Around, Replayed, try_rule};
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_store::StoreError;
 
 use super::now;
 use crate::cli::{AlertsAction, AlertsTestArgs};
+use crate::config::Secrets;
 use crate::open::Place;
 use crate::output::Table;
 use crate::{UsageError, output, suggest, when};
@@ -118,9 +120,16 @@ async fn test(place: &Place, args: &AlertsTestArgs) -> Result<()> {
     RuleBook::new(BTreeMap::from([(name.clone(), rule.clone())]))
         .map_err(|refused| UsageError(format!("alert {name:?}: {refused}")))?;
     let store = place.read().await?;
-    let sources: Vec<String> = place.loaded.config.source.keys().cloned().collect();
+    let in_force = in_force(place).await?.into_iter().map(|(name, (rule, _))| (name, rule));
+    let rules = RuleBook::new(in_force.collect()).unwrap_or_default();
+    // Without its secrets a source cannot be made; what it would add is when exactly there was a look.
+    let filed = place.loaded.sources(&Secrets::Environment).map(|wired| wired.sources).unwrap_or_default();
+    let stored = store.settings().await?;
+    let sources = filed.iter().map(|source| with_settings(source, &stored)).collect();
+    let names = place.loaded.config.source.keys().cloned().collect();
+    let around = Around { names, sources, rules: &rules };
     let until = now();
-    let done = try_rule(&*store, &name, rule, &sources, (until - args.since, until)).await?;
+    let done = try_rule(&*store, &name, rule, &around, (until - args.since, until)).await?;
     show(&name, &done, args)
 }
 
@@ -150,10 +159,8 @@ fn show(name: &str, done: &Replayed, args: &AlertsTestArgs) -> Result<()> {
     if done.cut {
         words.push_str("; there was more than is looked at, so the beginning is left out");
     }
-    if done.repeats_left_out {
-        words.push_str(
-            "; not every repeat is shown: the past does not say how long it lasted or who had read it",
-        );
+    for remark in &done.remarks {
+        words.push_str(&format!("; {}", remark.words()));
     }
     output::line(&words)
 }

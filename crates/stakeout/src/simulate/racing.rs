@@ -34,6 +34,8 @@ pub struct RacingDay {
     pub faults: f64,
     /// One in so many races shows when prices moved one renewal later than the prices; 0 is none.
     pub lagging_flucs_one_in: u64,
+    /// How often the upstream renews what it serves.
+    pub refresh: Span,
     /// The cadence and the rest of the source's configuration.
     pub config: RacingConfig,
     /// Where to keep the database; in memory, unless given.
@@ -83,6 +85,8 @@ pub struct Finished {
     pub store: Arc<SqliteStore>,
     /// What really happened.
     pub upstream: Arc<Upstream>,
+    /// When it was over.
+    pub until: Time,
     /// What was asked and answered.
     pub asked: Vec<super::nztab::Asked>,
 }
@@ -101,6 +105,7 @@ impl RacingDay {
             full_bodies: false,
             faults: 0.0,
             lagging_flucs_one_in: 0,
+            refresh: Span::secs(15),
             config: RacingConfig::default(),
             database: None,
             alerts: BTreeMap::new(),
@@ -113,6 +118,7 @@ impl RacingDay {
         let date = nz_date(Time::parse("2026-01-10T00:00:00Z").context("a valid date")?);
         let mut day = DayConfig::new(self.seed, date).with_races(self.races);
         day.lagging_flucs_one_in = self.lagging_flucs_one_in;
+        day.refresh = self.refresh;
         day.body = if self.full_bodies { Body::Full } else { Body::Lean };
         let upstream = Arc::new(Upstream::new([Day::new(&day)]));
         if self.faults > 0.0 {
@@ -166,10 +172,11 @@ impl RacingDay {
             took_ms,
             remarks,
         };
-        Ok(Finished { report, events, store, upstream, asked })
+        Ok(Finished { report, events, store, upstream, until: start + DAY, asked })
     }
 
-    fn source(&self) -> Result<Arc<dyn Source>> {
+    /// The source that is watched.
+    pub fn source(&self) -> Result<Arc<dyn Source>> {
         let identity = Identity {
             from: "simulation@example.org".to_owned(),
             partner: "Stakeout".to_owned(),

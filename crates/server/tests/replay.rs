@@ -1,0 +1,179 @@
+//! Repeats by the clock: what a trial says of the past is what an engine really sent, in virtual time.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::{Value as Json, json};
+use stakeout_core::alert::EVENT_TYPE;
+use stakeout_core::{Failure, FailureClass, Request, Response, Source, Span, Time};
+use stakeout_engine::fetch::{Answer, FetchLimits};
+use stakeout_engine::{Clock, Engine, EngineConfig, Fetch, virtual_runtime};
+use stakeout_server::alerts::{Around, Remark, Replayed, try_rule};
+use stakeout_sources::alert::{AlertConfig, RuleBook};
+use stakeout_sources::json::JsonSource;
+use stakeout_store::sqlite::SqliteStore;
+use stakeout_store::{EventFilter, ReadMark, Store, Validators};
+
+/// 08:00 in UTC.
+const T: Time = Time::from_secs(1_800_000_000);
+
+fn minute(n: i64) -> Time {
+    T + Span::mins(n)
+}
+
+/// Looked at every minute, with the jitter that is usual.
+fn source() -> Arc<dyn Source> {
+    let config = json!({
+        "url": "http://sim/x", "every": "1m", "records": "items", "key": "id", "fields": ["value"],
+    });
+    let config = serde_json::from_value(config).expect("a configuration");
+    Arc::new(JsonSource::new("s", &config, vec![]).expect("a source"))
+}
+
+/// Has another value from these minutes on. Between some it fails, and between others it asks to be left alone until the
+/// latter.
+struct Upstream {
+    changes: Vec<i64>,
+    fails: Vec<(i64, i64)>,
+    away: Vec<(i64, i64)>,
+}
+
+#[async_trait]
+impl Fetch for Upstream {
+    async fn fetch(
+        &self,
+        _: &Request,
+        _: &Validators,
+        _: &FetchLimits,
+        clock: &Clock,
+    ) -> Result<Answer, Failure> {
+        let now = clock.now();
+        let within = |spans: &[(i64, i64)]| {
+            spans.iter().find(|(from, until)| (minute(*from)..minute(*until)).contains(&now)).copied()
+        };
+        if let Some((_, until)) = within(&self.away) {
+            let failure = Failure::new(FailureClass::ServerError, "not now");
+            return Err(Failure { retry_after: Some(minute(until) - now), ..failure });
+        }
+        if within(&self.fails).is_some() {
+            return Err(Failure::new(FailureClass::ServerError, "broken"));
+        }
+        let value = self.changes.iter().filter(|change| minute(**change) <= now).count();
+        let body = json!({ "items": [{ "id": "a", "value": value }] }).to_string();
+        let response = Response { status: 200, body: body.into(), content_type: None, age: Span::ZERO };
+        Ok(Answer::Full(response, Validators::default()))
+    }
+}
+
+/// Two days on which the value changed twice, and polls failed and were missed.
+struct Lived {
+    store: Arc<SqliteStore>,
+    book: RuleBook,
+}
+
+impl Lived {
+    /// Under these rules; at some minutes somebody reads the newest notification of one of them.
+    fn under(rules: &Json, reads: &[(i64, &str)]) -> Lived {
+        let rules: BTreeMap<String, AlertConfig> = serde_json::from_value(rules.clone()).expect("rules");
+        let book = RuleBook::new(rules).expect("a book");
+        let store = Arc::new(SqliteStore::in_memory().expect("store"));
+        let upstream = Upstream {
+            changes: vec![10, 300],
+            fails: vec![(100, 104), (150, 170)],
+            away: vec![(200, 230), (2_000, 2_010)],
+        };
+        let (runtime, clock) = virtual_runtime(T).expect("runtime");
+        let mut config = EngineConfig::new(store.clone(), vec![source()], Arc::new(upstream));
+        config.clock = clock.clone();
+        config.alerts = Arc::new(book.clone());
+        runtime.block_on(async {
+            let engine = Engine::start(config).await.expect("start");
+            for (at, alert) in reads {
+                clock.sleep_until(minute(*at)).await;
+                let told = store.notifications(u64::MAX, &Default::default(), 100).await.expect("told");
+                let newest = told.iter().find(|told| told.event.data["alert"] == *alert).expect("it rang");
+                store.mark_read(&ReadMark::One(newest.event.seq), clock.now()).await.expect("marked");
+            }
+            clock.sleep_until(minute(2 * 24 * 60)).await;
+            engine.shutdown().await.expect("stop");
+        });
+        Lived { store, book }
+    }
+
+    /// What a rule really sent since a minute.
+    fn sent(&self, name: &str, since: i64) -> Vec<Sent> {
+        let alerts = EventFilter { event_type: Some(EVENT_TYPE.to_owned()), ..EventFilter::default() };
+        let runtime = tokio::runtime::Runtime::new().expect("runtime");
+        let events = runtime.block_on(self.store.events(0, &alerts, 10_000)).expect("events");
+        let own = events.into_iter().filter(|event| event.data["alert"] == name && event.at >= minute(since));
+        own.map(|event| sent(event.at, &event.data)).collect()
+    }
+
+    fn tried(&self, name: &str, rule: Option<AlertConfig>, since: i64) -> Replayed {
+        let around = Around { names: vec!["s".to_owned()], sources: vec![source()], rules: &self.book };
+        let rule = rule.unwrap_or_else(|| self.book.rules()[name].clone());
+        let window = (minute(since), minute(2 * 24 * 60));
+        let runtime = tokio::runtime::Runtime::new().expect("runtime");
+        runtime.block_on(try_rule(&*self.store, name, rule, &around, window)).expect("the store answers")
+    }
+}
+
+/// When, the how manieth, and in which words.
+type Sent = (Time, u64, String);
+
+fn sent(at: Time, data: &Json) -> Sent {
+    let number = data["repeat"]["number"].as_u64().expect("what repeats is numbered");
+    (at, number, data["text"].as_str().expect("words").to_owned())
+}
+
+#[test]
+fn what_was_repeated_by_the_clock_is_what_would_have_been() {
+    let changed = json!({ "on": "event", "type": "json.*" });
+    let rules = json!({
+        "read": { "when": changed, "repeat": "15m" },
+        "unread": { "when": changed, "repeat": "5h" },
+        "quiet": { "when": changed, "repeat": "1h", "quiet": "90m" },
+        "day": { "when": changed, "repeat": "40m", "hours": { "from": "08:00", "to": "14:30", "zone": "UTC" } },
+        "one": { "when": { "on": "missed" }, "repeat": "25s" },
+        "five": { "when": { "on": "missed", "polls": 5 }, "repeat": "8m" },
+        "night": { "when": { "on": "missed" }, "repeat": "1m",
+            "hours": { "from": "11:40", "to": "11:25", "zone": "UTC" } },
+    });
+    // The second change is read later than the first one, in the midst of the night's silence.
+    let lived = Lived::under(&rules, &[(80, "read"), (500, "day"), (700, "read"), (1_000, "quiet")]);
+    for name in lived.book.rules().keys() {
+        // From the beginning, and from a moment at which something is being repeated.
+        for since in [-60, 95, 215, 640] {
+            let tried = lived.tried(name, None, since);
+            let would: Vec<Sent> = tried.rings.iter().map(|ring| sent(ring.at, &ring.data)).collect();
+            assert_eq!(would, lived.sent(name, since), "{name} since minute {since}");
+            assert!(tried.remarks.is_empty(), "{name}: {:?}", tried.remarks);
+        }
+        let sent = lived.sent(name, -60);
+        assert!(sent.iter().any(|(_, number, _)| *number > 1), "{name}: {sent:?}");
+    }
+}
+
+#[test]
+fn what_was_never_sent_is_repeated_as_if_nobody_had_read_it() {
+    let rules = json!({ "read": { "when": { "on": "event", "type": "json.*" }, "repeat": "2h" } });
+    let lived = Lived::under(&rules, &[(80, "read")]);
+    let hours = |tried: &Replayed| -> Vec<i64> {
+        tried.rings.iter().map(|ring| (ring.at - T).as_ms() / 3_600_000).collect()
+    };
+    let real = lived.tried("read", None, -60);
+    let second: Vec<i64> = (5..=29).step_by(2).collect();
+    assert_eq!(hours(&real), [vec![0], second.clone()].concat(), "only the first one was read");
+    assert!(real.remarks.is_empty());
+    // The same rule under another name, and under its name but changed: that one nobody can have read.
+    let louder = AlertConfig {
+        severity: stakeout_sources::alert::Severity::Critical,
+        ..lived.book.rules()["read"].clone()
+    };
+    for (name, rule) in [("draft", lived.book.rules()["read"].clone()), ("read", louder)] {
+        let tried = lived.tried(name, Some(rule), -60);
+        assert_eq!(hours(&tried), [vec![0, 2, 4], second.clone()].concat(), "{name}");
+        assert_eq!(Vec::from_iter(tried.remarks), [Remark::Unread], "{name}");
+    }
+}
