@@ -12,7 +12,7 @@ use stakeout_core::alert::{Again, Lasts, RULE_PREFIX, Ring};
 use stakeout_core::judge::Effect;
 use stakeout_core::{Event, Fingerprint, Span, Time};
 
-use super::rules::{flies, is_wanted};
+use super::told::{flies, is_wanted};
 use super::{AlertConfig, When, words};
 use crate::fpv::UPCOMING;
 

@@ -5,9 +5,12 @@
 
 mod again;
 mod hours;
+mod look;
 mod moves;
 mod rules;
+mod seen;
 mod test;
+mod told;
 mod words;
 
 use std::collections::BTreeMap;
