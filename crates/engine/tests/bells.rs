@@ -1,6 +1,8 @@
 //! Bells in virtual time: there is a look at the moment somebody asked for, whatever else moves the due time. And what is
 //! told when an upstream has nothing new to say.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
@@ -8,8 +10,8 @@ use async_trait::async_trait;
 use serde_json::{Value, json};
 use stakeout_core::cadence::Countdown;
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Field, FieldType, Kind, Limits, Observation, Plan, PollContext,
-    Record, Request, Response, Rule, SettingRefused, Source, Span, Stream, TargetSpec, Time,
+    Facts, Failure, FailureClass, FieldType, Kind, Observation, Plan, Record, Request, Response, Source,
+    Span, Stream, TargetSpec, Time,
 };
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Engine, EngineConfig, EngineHandle, Fetch, virtual_runtime};
@@ -17,70 +19,28 @@ use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_store::sqlite::SqliteStore;
 use stakeout_store::{EventFilter, Store, Validators};
 
+use support::source::{MadeUp, kind};
+
 const T: Time = Time::from_secs(1_800_000_000);
 
 /// One race that starts at [`T`] and is polled as the countdown says, with one runner.
-struct OneRace {
-    limits: Limits,
-    kinds: [Arc<Kind>; 2],
+fn one_race() -> Arc<dyn Source> {
+    let (name, price) = (("name", FieldType::Text), ("win_odds", FieldType::Float));
+    let odds = Stream { name: "odds_history".to_owned(), fields: vec!["win_odds".to_owned()] };
+    let kinds = vec![
+        kind("racing", "races", &[name], vec![]),
+        kind("racing", "entrants", &[name, price], vec![odds]),
+    ];
+    let race = TargetSpec { start: Some(T), ..TargetSpec::new("race/r", "race") };
+    Arc::new(MadeUp::new("nz", kinds, race, shown, |_| Plan::Countdown(Countdown::seed())))
 }
 
-impl OneRace {
-    fn new() -> OneRace {
-        let kind = |collection: &str, fields: Vec<Field>, streams: Vec<Stream>| {
-            let (family, collection) = ("racing".to_owned(), collection.to_owned());
-            Arc::new(Kind { family, collection, version: 1, fields, streams, merges: false, views: vec![] })
-        };
-        let odds = Stream { name: "odds_history".to_owned(), fields: vec!["win_odds".to_owned()] };
-        let name = || Field::new("name", FieldType::Text);
-        let races = kind("races", vec![name()], vec![]);
-        let entrants = kind("entrants", vec![name(), Field::new("win_odds", FieldType::Float)], vec![odds]);
-        let limits = Limits { max_jitter: Span::ZERO, ..Limits::default() };
-        OneRace { limits, kinds: [races, entrants] }
-    }
-}
-
-impl Source for OneRace {
-    fn name(&self) -> &str {
-        "nz"
-    }
-    fn family(&self) -> &str {
-        "racing"
-    }
-    fn kinds(&self) -> &[Arc<Kind>] {
-        &self.kinds
-    }
-    fn rules(&self) -> &[Rule] {
-        &[]
-    }
-    fn limits(&self) -> &Limits {
-        &self.limits
-    }
-    fn roots(&self, _: Time) -> Vec<TargetSpec> {
-        vec![TargetSpec { start: Some(T), ..TargetSpec::new("race/r", "race") }]
-    }
-    fn requests(&self, _: &TargetSpec, so_far: &[Exchange], _: &PollContext<'_>) -> Vec<Request> {
-        if so_far.is_empty() { vec![Request::get("http://sim/r")] } else { vec![] }
-    }
-    fn normalize(
-        &self,
-        _: &TargetSpec,
-        exchanges: &[Exchange],
-        _: &PollContext<'_>,
-    ) -> Result<Observation, Failure> {
-        let response = exchanges[0].result.as_ref().map_err(Clone::clone)?;
-        let price: f64 = std::str::from_utf8(&response.body).expect("text").parse().expect("a price");
-        let race = Record::new(&self.kinds[0], &["r"], vec!["The Cup".into()]);
-        let runner = Record::new(&self.kinds[1], &["e"], vec!["Fast".into(), price.into()]);
-        let facts = Facts { start: Some(T), ..Facts::default() };
-        Ok(Observation { facts, ..Observation::complete(vec![race, runner]) })
-    }
-    fn plan(&self, _: &TargetSpec, _: &Facts) -> Plan {
-        Plan::Countdown(Countdown::seed())
-    }
-    fn configured(&self, _: &BTreeMap<String, Value>) -> Result<Arc<dyn Source>, SettingRefused> {
-        Ok(Arc::new(OneRace::new()))
-    }
+fn shown(kinds: &[Arc<Kind>], _: &TargetSpec, body: &[u8]) -> Result<Observation, Failure> {
+    let price: f64 = std::str::from_utf8(body).expect("text").parse().expect("a price");
+    let race = Record::new(&kinds[0], &["r"], vec!["The Cup".into()]);
+    let runner = Record::new(&kinds[1], &["e"], vec!["Fast".into(), price.into()]);
+    let facts = Facts { start: Some(T), ..Facts::default() };
+    Ok(Observation { facts, ..Observation::complete(vec![race, runner]) })
 }
 
 /// Answers with the runner's price, and with 304 while that is as it was; but for one stretch in which it asks to be left
@@ -118,7 +78,7 @@ impl Fetch for Upstream {
 }
 
 async fn start(store: &Arc<SqliteStore>, clock: &Clock, fetch: &Arc<Upstream>, rules: Value) -> EngineHandle {
-    let mut config = EngineConfig::new(store.clone(), vec![Arc::new(OneRace::new())], fetch.clone());
+    let mut config = EngineConfig::new(store.clone(), vec![one_race()], fetch.clone());
     config.clock = clock.clone();
     let rules: BTreeMap<String, AlertConfig> = serde_json::from_value(rules).expect("rules");
     config.alerts = Arc::new(RuleBook::new(rules).expect("a book"));

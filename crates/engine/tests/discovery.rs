@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use stakeout_core::cadence::{Adaptive, Fixed};
 use stakeout_core::judge::Trigger;
 use stakeout_core::{
-    Exchange, Facts, Failure, FailureClass, Field, FieldType, Fingerprint, Kind, Limits, Observation, Plan,
-    PollContext, Record, Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
+    Failure, FailureClass, FieldType, Fingerprint, Kind, Observation, Plan, Record, Request, Response, Rule,
+    Source, Span, TargetSpec, Time,
 };
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::virtual_time::Busy;
@@ -20,93 +20,40 @@ use stakeout_engine::{Clock, Control, Engine, EngineConfig, Fetch, virtual_runti
 use stakeout_store::sqlite::SqliteStore;
 use stakeout_store::{EventFilter, Store, TargetFilter, Validators};
 
+use support::source::{MadeUp, kind};
+
 /// A source whose catalogue lists its documents, and whose documents have one number each.
-#[derive(Clone)]
-struct Library {
-    kinds: Vec<Arc<Kind>>,
-    rules: Vec<Rule>,
-    limits: Limits,
-    budget: Option<f64>,
+fn library(budget: Option<f64>) -> Arc<dyn Source> {
+    let fields = ["number", "left", "right"].map(|name| (name, FieldType::Int));
+    let documents = Kind { merges: true, ..kind("library", "documents", &fields, vec![]) };
+    let changed = Trigger::Changed { fields: vec![] };
+    let plan = move |target: &TargetSpec| match (target.role.as_str(), budget) {
+        ("catalogue", _) => Plan::Fixed(Fixed { every: Span::secs(60), eager: true, place: None }),
+        // All in one place, so that they are polled at the same moment.
+        (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false, place: Some(Span::ZERO) }),
+        (_, Some(_)) => Plan::Adaptive(Adaptive { min: Span::secs(1), max: Span::mins(10), weight: 1.0 }),
+    };
+    let catalogue = TargetSpec::new("catalogue", "catalogue");
+    Arc::new(MadeUp {
+        rules: vec![Rule::new("changed", "library.changed", &documents.full_name(), changed)],
+        budget,
+        ..MadeUp::new("library", vec![documents], catalogue, pages, plan)
+    })
 }
 
-impl Library {
-    fn new(budget: Option<f64>) -> Arc<Library> {
-        let kind = Kind {
-            family: "library".into(),
-            collection: "documents".into(),
-            version: 1,
-            fields: ["number", "left", "right"].map(|name| Field::new(name, FieldType::Int)).to_vec(),
-            streams: vec![],
-            merges: true,
-            views: vec![],
-        };
-        let changed = Trigger::Changed { fields: vec![] };
-        let rules = vec![Rule::new("changed", "library.changed", &kind.full_name(), changed)];
-        let limits = Limits { requests_per_second: 1e4, burst: 1_000, concurrency: 50, ..Limits::default() };
-        Arc::new(Library { kinds: vec![Arc::new(kind)], rules, limits, budget })
+fn pages(kinds: &[Arc<Kind>], target: &TargetSpec, body: &[u8]) -> Result<Observation, Failure> {
+    let malformed = |error: serde_json::Error| Failure::malformed(error.to_string());
+    let body: Value = serde_json::from_slice(body).map_err(malformed)?;
+    if target.role == "catalogue" {
+        let keys: Vec<String> = serde_json::from_value(body).map_err(malformed)?;
+        let targets = keys.into_iter().map(|key| TargetSpec::new(key, "document")).collect();
+        return Ok(Observation { targets: Some(targets), ..Observation::complete(vec![]) });
     }
-}
-
-fn parse(exchanges: &[Exchange]) -> Result<Value, Failure> {
-    let response = exchanges[0].result.as_ref().map_err(Clone::clone)?;
-    serde_json::from_slice(&response.body).map_err(|e| Failure::malformed(e.to_string()))
-}
-
-impl Source for Library {
-    fn name(&self) -> &str {
-        "library"
-    }
-    fn family(&self) -> &str {
-        "library"
-    }
-    fn kinds(&self) -> &[Arc<Kind>] {
-        &self.kinds
-    }
-    fn rules(&self) -> &[Rule] {
-        &self.rules
-    }
-    fn limits(&self) -> &Limits {
-        &self.limits
-    }
-    fn budget(&self) -> Option<f64> {
-        self.budget
-    }
-    fn roots(&self, _: Time) -> Vec<TargetSpec> {
-        vec![TargetSpec::new("catalogue", "catalogue")]
-    }
-    fn requests(&self, target: &TargetSpec, so_far: &[Exchange], _: &PollContext<'_>) -> Vec<Request> {
-        if so_far.is_empty() { vec![Request::get(target.key.clone())] } else { vec![] }
-    }
-    fn normalize(
-        &self,
-        target: &TargetSpec,
-        exchanges: &[Exchange],
-        _: &PollContext<'_>,
-    ) -> Result<Observation, Failure> {
-        let body = parse(exchanges)?;
-        if target.role == "catalogue" {
-            let keys: Vec<String> =
-                serde_json::from_value(body).map_err(|e| Failure::malformed(e.to_string()))?;
-            let targets = keys.into_iter().map(|key| TargetSpec::new(key, "document")).collect();
-            return Ok(Observation { targets: Some(targets), ..Observation::complete(vec![]) });
-        }
-        let key = target.key.split('/').next().filter(|first| *first == "shared").unwrap_or(&target.key);
-        let field = |name: &str| stakeout_core::Value::from_json(body.get(name).unwrap_or(&Value::Null));
-        let number = body.as_i64().map_or_else(|| field("number"), stakeout_core::Value::from);
-        let values = vec![number, field("left"), field("right")];
-        Ok(Observation::complete(vec![Record::new(&self.kinds[0], &[key], values)]))
-    }
-    fn plan(&self, target: &TargetSpec, _: &Facts) -> Plan {
-        match (target.role.as_str(), self.budget) {
-            ("catalogue", _) => Plan::Fixed(Fixed { every: Span::secs(60), eager: true, place: None }),
-            // All in one place, so that they are polled at the same moment.
-            (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false, place: Some(Span::ZERO) }),
-            (_, Some(_)) => Plan::Adaptive(Adaptive { min: Span::secs(1), max: Span::mins(10), weight: 1.0 }),
-        }
-    }
-    fn configured(&self, _: &BTreeMap<String, Value>) -> Result<Arc<dyn Source>, SettingRefused> {
-        Ok(Arc::new(self.clone()))
-    }
+    let key = target.key.split('/').next().filter(|first| *first == "shared").unwrap_or(&target.key);
+    let field = |name: &str| stakeout_core::Value::from_json(body.get(name).unwrap_or(&Value::Null));
+    let number = body.as_i64().map_or_else(|| field("number"), stakeout_core::Value::from);
+    let values = vec![number, field("left"), field("right")];
+    Ok(Observation::complete(vec![Record::new(&kinds[0], &[key], values)]))
 }
 
 /// What the upstream says about a path at a time.
@@ -172,7 +119,7 @@ fn in_world<T>(
     let (runtime, clock) = virtual_runtime(START).expect("runtime");
     let store = Arc::new(SqliteStore::in_memory().expect("store"));
     let upstream = Arc::new(Upstream { says: Box::new(says), asked: Mutex::default() });
-    let mut config = EngineConfig::new(store.clone(), vec![Library::new(budget)], upstream.clone());
+    let mut config = EngineConfig::new(store.clone(), vec![library(budget)], upstream.clone());
     config.clock = clock.clone();
     runtime.block_on(async {
         let engine = Engine::start(config).await.expect("start");

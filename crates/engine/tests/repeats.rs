@@ -1,24 +1,28 @@
 //! Repeats in virtual time: what lasts is told again after the rule's time, by one of several engines and beyond a crash,
 //! and no longer than it lasts.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use stakeout_core::alert::EVENT_TYPE;
 use stakeout_core::cadence::Fixed;
 use stakeout_core::derive::{Derived, Derives, Holdings, Published};
 use stakeout_core::judge::{Draft, Effect, Trigger};
 use stakeout_core::{
-    Exchange, Failure, FailureClass, Field, FieldType, Fingerprint, Kind, Limits, Observation, Plan,
-    PollContext, Record, Request, Response, Rule, SettingRefused, Source, Span, TargetSpec, Time,
+    Failure, FailureClass, FieldType, Fingerprint, Kind, Observation, Plan, Record, Request, Response, Rule,
+    Source, Span, TargetSpec, Time,
 };
-use stakeout_core::{Facts, alert::EVENT_TYPE};
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Engine, EngineConfig, EngineHandle, Fetch, virtual_runtime};
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_store::sqlite::SqliteStore;
 use stakeout_store::{EventFilter, ReadMark, Store, Validators};
+
+use support::source::{MadeUp, kind};
 
 /// 08:00 in UTC.
 const T: Time = Time::from_secs(1_800_000_000);
@@ -28,91 +32,43 @@ fn minute(n: i64) -> Time {
 }
 
 /// A place that is looked at every minute and has one table at times. While it has, a pilot is to fly next.
-struct Place {
-    limits: Limits,
-    kinds: [Arc<Kind>; 1],
-    rules: [Rule; 1],
+fn place() -> Arc<dyn Source> {
+    let slots = kind("tables", "slots", &[("name", FieldType::Text)], vec![]);
+    let every_minute = Fixed { every: Span::mins(1), eager: true, place: Some(Span::ZERO) };
+    let (kinds, published) = (vec![slots.full_name()], vec![("upcoming".to_owned(), "nyc".to_owned())]);
+    let bucket = TargetSpec::new("bucket/b", "bucket");
+    Arc::new(MadeUp {
+        rules: vec![Rule::new("drop", "tables.drop", "tables_slots", Trigger::Added)],
+        derives: Some(Derives { every: Span::hours(100), kinds, published }),
+        derive: who_flies,
+        ..MadeUp::new("nyc", vec![slots], bucket, tables, move |_| Plan::Fixed(every_minute.clone()))
+    })
 }
 
-impl Place {
-    fn new() -> Place {
-        let kind = Kind {
-            family: "tables".to_owned(),
-            collection: "slots".to_owned(),
-            version: 1,
-            fields: vec![Field::new("name", FieldType::Text)],
-            streams: vec![],
-            merges: false,
-            views: vec![],
-        };
-        let rule = Rule::new("drop", "tables.drop", "tables_slots", Trigger::Added);
-        let limits = Limits { max_jitter: Span::ZERO, ..Limits::default() };
-        Place { limits, kinds: [Arc::new(kind)], rules: [rule] }
-    }
+fn tables(kinds: &[Arc<Kind>], _: &TargetSpec, body: &[u8]) -> Result<Observation, Failure> {
+    let slot = || Record::new(&kinds[0], &["s"], vec!["Carbone".into()]);
+    Ok(Observation::complete(if body == b"open" { vec![slot()] } else { vec![] }))
 }
 
-impl Source for Place {
-    fn name(&self) -> &str {
-        "nyc"
-    }
-    fn family(&self) -> &str {
-        "tables"
-    }
-    fn kinds(&self) -> &[Arc<Kind>] {
-        &self.kinds
-    }
-    fn rules(&self) -> &[Rule] {
-        &self.rules
-    }
-    fn limits(&self) -> &Limits {
-        &self.limits
-    }
-    fn roots(&self, _: Time) -> Vec<TargetSpec> {
-        vec![TargetSpec::new("bucket/b", "bucket")]
-    }
-    fn requests(&self, _: &TargetSpec, so_far: &[Exchange], _: &PollContext<'_>) -> Vec<Request> {
-        if so_far.is_empty() { vec![Request::get("http://sim/b")] } else { vec![] }
-    }
-    fn normalize(
-        &self,
-        _: &TargetSpec,
-        exchanges: &[Exchange],
-        _: &PollContext<'_>,
-    ) -> Result<Observation, Failure> {
-        let response = exchanges[0].result.as_ref().map_err(Clone::clone)?;
-        let slot = || Record::new(&self.kinds[0], &["s"], vec!["Carbone".into()]);
-        Ok(Observation::complete(if &response.body[..] == b"open" { vec![slot()] } else { vec![] }))
-    }
-    fn plan(&self, _: &TargetSpec, _: &Facts) -> Plan {
-        Plan::Fixed(Fixed { every: Span::mins(1), eager: true, place: Some(Span::ZERO) })
-    }
-    fn derives(&self) -> Option<Derives> {
-        let published = vec![("upcoming".to_owned(), "nyc".to_owned())];
-        Some(Derives { every: Span::hours(100), kinds: vec!["tables_slots".to_owned()], published })
-    }
-    fn derive(&self, holdings: &Holdings<'_>) -> Derived {
-        let line = json!({ "pilot": "p1", "name": "Alex", "race_id": "r9", "races_away": 1 });
-        let upcoming = if holdings.records.is_empty() { json!([]) } else { json!([line]) };
-        let value = json!({ "upcoming": upcoming });
-        let draft = Draft {
-            rule: "current_changed".to_owned(),
-            event_type: "fpv.race.current_changed".to_owned(),
-            subject: Fingerprint::of("race", &["r8"]),
-            subject_key: "r8".to_owned(),
-            at: None,
-            data: value.clone(),
-            dedupe_key: None,
-            requires: Effect::Any,
-            quiet: None,
-            unseen_for: None,
-        };
-        let (namespace, key) = ("upcoming".to_owned(), "nyc".to_owned());
-        let published = vec![Published { namespace, key, value, stamp: None }];
-        Derived { published, drafts: vec![draft], ..Derived::default() }
-    }
-    fn configured(&self, _: &BTreeMap<String, Value>) -> Result<Arc<dyn Source>, SettingRefused> {
-        Ok(Arc::new(Place::new()))
-    }
+fn who_flies(holdings: &Holdings<'_>) -> Derived {
+    let line = json!({ "pilot": "p1", "name": "Alex", "race_id": "r9", "races_away": 1 });
+    let upcoming = if holdings.records.is_empty() { json!([]) } else { json!([line]) };
+    let value = json!({ "upcoming": upcoming });
+    let draft = Draft {
+        rule: "current_changed".to_owned(),
+        event_type: "fpv.race.current_changed".to_owned(),
+        subject: Fingerprint::of("race", &["r8"]),
+        subject_key: "r8".to_owned(),
+        at: None,
+        data: value.clone(),
+        dedupe_key: None,
+        requires: Effect::Any,
+        quiet: None,
+        unseen_for: None,
+    };
+    let (namespace, key) = ("upcoming".to_owned(), "nyc".to_owned());
+    let published = vec![Published { namespace, key, value, stamp: None }];
+    Derived { published, drafts: vec![draft], ..Derived::default() }
 }
 
 /// Has a table between two minutes; between two others it asks to be left alone until the latter.
@@ -158,8 +114,7 @@ impl Story {
     }
 
     fn config(&self, clock: &Clock, node: &str) -> EngineConfig {
-        let source: Arc<dyn Source> = Arc::new(Place::new());
-        let mut config = EngineConfig::new(self.store.clone(), vec![source], self.upstream.clone());
+        let mut config = EngineConfig::new(self.store.clone(), vec![place()], self.upstream.clone());
         node.clone_into(&mut config.node);
         config.clock = clock.clone();
         let rules: BTreeMap<String, AlertConfig> = serde_json::from_value(self.rules.clone()).expect("rules");

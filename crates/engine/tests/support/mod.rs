@@ -1,6 +1,8 @@
 //! A scene for engine tests: a simulated upstream, a store, a running engine.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of this")]
 
+pub mod source;
+
 use std::sync::Arc;
 
 use serde_json::{Value, json};
