@@ -37,7 +37,9 @@ pub use observation::{Coverage, Facts, Observation, Scope, Stage, Warning};
 pub use record::{Field, FieldType, Kind, KindView, Point, Record, Shows, Stream};
 pub use setting::KnownSetting;
 pub use snapshot::{Entry, Snapshot};
-pub use source::{Exchange, Limits, Looks, Method, PollContext, Request, Response, SettingRefused, Source};
+pub use source::{
+    Exchange, Limits, Looks, Method, PollContext, Request, Response, SettingRefused, Source, credentials_type,
+};
 pub use target::TargetSpec;
 pub use time::{Span, Time};
 pub use value::Value;

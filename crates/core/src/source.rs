@@ -1,6 +1,6 @@
 //! What the engine asks of an upstream's source. Everything here is pure: the engine does the I/O.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -192,6 +192,11 @@ pub struct PollContext<'a> {
     pub facts: &'a Facts,
 }
 
+/// The type of the event that an upstream does not take our credentials, of sources that know ([`Source::is_refused`]).
+pub fn credentials_type(family: &str) -> String {
+    format!("{family}.credentials")
+}
+
 /// An upstream: what to ask, what the answers mean, how often to look, what is worth telling.
 pub trait Source: Send + Sync + 'static {
     /// The name the configuration gave it.
@@ -205,6 +210,16 @@ pub trait Source: Send + Sync + 'static {
 
     /// Which changes become events.
     fn rules(&self) -> &[Rule];
+
+    /// The types of the events that it tells and no rule makes.
+    fn tells(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// The types of all events that it may tell, by name.
+    fn event_types(&self) -> BTreeSet<String> {
+        self.rules().iter().map(|rule| rule.event_type.clone()).chain(self.tells()).collect()
+    }
 
     /// How hard the upstream may be asked.
     fn limits(&self) -> &Limits;

@@ -174,15 +174,11 @@ impl Pulse {
 impl Source {
     fn new(source: &Arc<dyn stakeout_core::Source>, vitals: &Vitals) -> Source {
         let limits = source.limits();
-        let mut event_types: Vec<String> =
-            source.rules().iter().map(|rule| rule.event_type.clone()).collect();
-        event_types.sort();
-        event_types.dedup();
         Source {
             name: source.name().to_owned(),
             family: source.family().to_owned(),
             kinds: source.kinds().iter().map(|kind| Kind::new(kind)).collect(),
-            event_types,
+            event_types: source.event_types().into_iter().collect(),
             limits: Limits {
                 requests_per_second: limits.requests_per_second,
                 burst: limits.burst,

@@ -20,6 +20,15 @@ fn a_race_day_has_no_misses_and_no_wrong_events() {
 }
 
 #[test]
+fn every_type_of_event_that_is_told_is_one_that_the_source_lists() {
+    let day = RacingDay { races: 24, ..RacingDay::new(1) };
+    let listed = day.source().expect("a source").event_types();
+    let told = day.run().expect("the day runs").report.events;
+    assert!(told.keys().all(|told| listed.contains(told)), "told {told:?}, listed {listed:?}");
+    assert!(told.contains_key("racing.favourite.changed"), "which no rule makes: {told:?}");
+}
+
+#[test]
 fn under_faults_nothing_is_invented_and_every_result_arrives_once() {
     let finished = RacingDay { races: 24, faults: 0.02, ..RacingDay::new(5) }.run().expect("the day runs");
     let faulted: u64 = finished.upstream.faulted().values().sum();

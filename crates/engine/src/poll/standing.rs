@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use stakeout_core::judge::Effect;
-use stakeout_core::{EventId, Fingerprint, Span};
+use stakeout_core::{EventId, Fingerprint, Span, credentials_type};
 use stakeout_store::{EventWrite, KvSet};
 
 use super::Job;
@@ -32,7 +32,7 @@ pub(super) fn told(job: &Job<'_>, fetched: &Fetched) -> (Option<EventWrite>, Vec
             let data = json!({ "source": source, "class": failure.class.name(), "message": message });
             let alert = EventWrite {
                 id: EventId::of_trigger(source, RULE, source, &fetched.ended.to_string()),
-                event_type: format!("{}.credentials", job.source.family()),
+                event_type: credentials_type(job.source.family()),
                 rule: RULE.into(),
                 subject: Fingerprint::of("source", &[source]),
                 subject_key: source.into(),

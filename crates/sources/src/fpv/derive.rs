@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use stakeout_core::derive::{Derived, Held, Holdings, Published};
-use stakeout_core::judge::{Draft, Effect};
+use stakeout_core::judge::Draft;
 use stakeout_core::{Fingerprint, Record, Span, Value};
 
 use super::kinds::{FAMILY, Kinds, RACE_ORDER, event_fingerprint, race_fingerprint};
@@ -11,6 +11,7 @@ use super::overlay::upcoming;
 use super::picture::Picture;
 use super::plan::{Asking, race_of_key};
 use super::settings::Settings;
+use super::told::Told;
 
 /// How many idle intervals a new event has to show all of its races before those that are known decide alone. A race
 /// without a file never shows, and must not hold up the others.
@@ -143,7 +144,7 @@ fn changed(current: &Current, upcoming: &Json, holdings: &Holdings<'_>) -> Optio
     data["before"] = before.map_or(Json::Null, Json::from);
     data["upcoming"] = upcoming.clone();
     let subject = (race_fingerprint(&current.race_id), current.race_id.as_str());
-    Some(draft("current_changed", "race.current_changed", subject, data))
+    Some(Told::CurrentChanged.draft(subject, data))
 }
 
 /// That somebody flies in another race, or sooner, than was known, although the current race is the same. Who flies later
@@ -165,22 +166,7 @@ fn reseated(current: &Current, upcoming: &Json, before: &Json) -> Option<Draft> 
     data["reseated"] = moved.into();
     data["upcoming"] = upcoming.clone();
     let subject = (race_fingerprint(&current.race_id), current.race_id.as_str());
-    Some(draft("reseated", "race.reseated", subject, data))
-}
-
-fn draft(rule: &str, event: &str, (subject, key): (Fingerprint, &str), data: Json) -> Draft {
-    Draft {
-        rule: rule.to_owned(),
-        event_type: format!("{FAMILY}.{event}"),
-        subject,
-        subject_key: key.to_owned(),
-        at: None,
-        data,
-        dedupe_key: None,
-        requires: Effect::Any,
-        quiet: None,
-        unseen_for: None,
-    }
+    Some(Told::Reseated.draft(subject, data))
 }
 
 /// Whether the upstream answers, where that is known and another than what is published; and what to tell of it. That
@@ -204,15 +190,12 @@ fn link(name: &str, holdings: &Holdings<'_>) -> Option<(Published, Option<Draft>
     Some(match (was_lost, is_lost) {
         (false, true) => {
             let data = json!({ "since": seen.silent_since, "answered": seen.answered });
-            (
-                published("lost", seen.silent_since),
-                Some(draft("upstream_lost", "upstream.lost", subject, data)),
-            )
+            (published("lost", seen.silent_since), Some(Told::Lost.draft(subject, data)))
         }
         (true, false) => {
             let since = holdings.value(LINK, name).map(|value| value["since"].clone());
             let data = json!({ "lost_since": since, "answered": seen.answered });
-            (published("up", seen.answered), Some(draft("upstream_back", "upstream.back", subject, data)))
+            (published("up", seen.answered), Some(Told::Back.draft(subject, data)))
         }
         (true, true) => return None,
         (false, false) => (published("up", seen.answered), None),

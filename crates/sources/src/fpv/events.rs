@@ -2,11 +2,12 @@
 
 use serde_json::{Value as Json, json};
 use stakeout_core::judge::{Change, Draft, Effect, Judgement, by_rules};
-use stakeout_core::{FieldChange, Fingerprint, Record, Rule, Value};
+use stakeout_core::{FieldChange, Record, Rule, Value};
 
 use super::discovery::OPEN_EVENT;
-use super::kinds::{FAMILY, event_fingerprint};
+use super::kinds::event_fingerprint;
 use super::plan::PAGE;
+use super::told::Told;
 
 /// The drafts of a poll.
 pub(super) fn judge(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
@@ -15,8 +16,10 @@ pub(super) fn judge(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
         if let Change::Changed { record, fields } = change
             && record.kind.collection == "races"
         {
-            let turns = turns(record, fields).into_iter();
-            drafts.extend(turns.map(|turn| draft(turn, record.fingerprint, &record.key, change.data())));
+            let subject = (record.fingerprint, record.key.as_str());
+            let draft =
+                |turn: Told| Draft { requires: Effect::Changed, ..turn.draft(subject, change.data()) };
+            drafts.extend(turns(record, fields).into_iter().map(draft));
         }
     }
     // A race that was reset says so before its new laps do.
@@ -26,46 +29,31 @@ pub(super) fn judge(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
 }
 
 /// The turns that a race has taken between two looks, in the order in which they happened.
-fn turns(record: &Record, fields: &[FieldChange]) -> Vec<&'static str> {
+fn turns(record: &Record, fields: &[FieldChange]) -> Vec<Told> {
     let is = |name: &str| record.get(name).is_some_and(|value| !value.is_null());
     let moved = |name: &str| fields.iter().find(|change| change.field == name);
     let was = |name: &str| moved(name).map_or(is(name), |change| !change.old.is_null());
     let mut turns = Vec::new();
     // A start that moved to another moment: it was reset and started again while nobody looked.
     if was("start") && (!is("start") || moved("start").is_some()) {
-        turns.push("reset");
+        turns.push(Told::Reset);
     }
     let fresh = is("start") && moved("start").is_some();
     if fresh && !is("end") {
-        turns.push("started");
+        turns.push(Told::Started);
     }
     // Start and end that appear together are a result that was set by hand, or a race nobody saw: it is over.
     if is("end") && (fresh || !was("end")) {
-        turns.push("ended");
+        turns.push(Told::Ended);
     }
     if is("start") && !fresh && was("end") && !is("end") {
-        turns.push("resumed");
+        turns.push(Told::Resumed);
     }
     let invalidated = moved("valid").is_some_and(|change| change.new == Json::Bool(false));
     if invalidated {
-        turns.push("invalidated");
+        turns.push(Told::Invalidated);
     }
     turns
-}
-
-fn draft(turn: &str, subject: Fingerprint, key: &str, data: Json) -> Draft {
-    Draft {
-        rule: format!("race_{turn}"),
-        event_type: format!("{FAMILY}.race.{turn}"),
-        subject,
-        subject_key: key.to_owned(),
-        at: None,
-        data,
-        dedupe_key: None,
-        requires: Effect::Changed,
-        quiet: None,
-        unseen_for: None,
-    }
 }
 
 /// The page shows another event than before.
@@ -77,10 +65,6 @@ fn switched(judgement: &Judgement<'_>) -> Option<Draft> {
         notes.get(OPEN_EVENT).and_then(Value::as_text).map(str::to_owned)
     };
     let (before, now) = (open(&judgement.facts_before.notes)?, open(&judgement.facts.notes)?);
-    (before != now).then(|| Draft {
-        rule: "event_switched".to_owned(),
-        event_type: format!("{FAMILY}.event.switched"),
-        requires: Effect::Any,
-        ..draft("", event_fingerprint(&now), &now, json!({ "before": before, "event_id": now }))
-    })
+    let data = json!({ "before": before, "event_id": now });
+    (before != now).then(|| Told::Switched.draft((event_fingerprint(&now), &now), data))
 }

@@ -23,6 +23,7 @@ mod plan;
 mod race;
 mod scalar;
 mod settings;
+mod told;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -46,6 +47,7 @@ pub use settings::Settings;
 use kinds::Kinds;
 use normalize::Reader;
 use plan::{Asking, CURRENT, OFF, race_key};
+use told::Told;
 
 use crate::ConfigRefused;
 
@@ -98,6 +100,10 @@ impl Source for FpvSource {
 
     fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    fn tells(&self) -> Vec<String> {
+        Told::ALL.map(Told::event_type).to_vec()
     }
 
     fn limits(&self) -> &Limits {

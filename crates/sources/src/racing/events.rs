@@ -10,6 +10,11 @@ use super::plan::{RACE, event_id};
 
 const FAVOURITE_CHANGED: &str = "favourite_changed";
 
+/// The type of the one event that no rule makes.
+pub(super) fn favourite_changed_type() -> String {
+    format!("{FAMILY}.favourite.changed")
+}
+
 /// The drafts of a poll.
 pub(super) fn judge(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
     let mut drafts = by_rules(rules, judgement);
@@ -43,7 +48,7 @@ fn favourite_changed(judgement: &Judgement<'_>) -> Option<Draft> {
     let race_id = event_id(judgement.target);
     Some(Draft {
         rule: FAVOURITE_CHANGED.to_owned(),
-        event_type: format!("{FAMILY}.favourite.changed"),
+        event_type: favourite_changed_type(),
         subject: Fingerprint::of(&format!("{FAMILY}_races"), &[race_id]),
         subject_key: race_id.to_owned(),
         at: None,

@@ -95,6 +95,10 @@ impl Source for RacingSource {
         &self.rules
     }
 
+    fn tells(&self) -> Vec<String> {
+        vec![events::favourite_changed_type()]
+    }
+
     fn limits(&self) -> &Limits {
         &self.limits
     }

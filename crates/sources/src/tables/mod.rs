@@ -29,7 +29,7 @@ use stakeout_core::compare::DoubtPolicy;
 use stakeout_core::judge::{Draft, Judgement};
 use stakeout_core::{
     Coverage, Exchange, Facts, Failure, Kind, KnownSetting, Limits, Observation, Plan, PollContext, Request,
-    Rule, SettingRefused, Source, Span, TargetSpec, Time, Warning,
+    Rule, SettingRefused, Source, Span, TargetSpec, Time, Warning, credentials_type,
 };
 
 pub use config::{MarketConfig, ProviderName, TablesConfig};
@@ -125,6 +125,10 @@ impl Source for TablesSource {
 
     fn rules(&self) -> &[Rule] {
         &self.rules
+    }
+
+    fn tells(&self) -> Vec<String> {
+        vec![credentials_type(self.family())]
     }
 
     fn limits(&self) -> &Limits {

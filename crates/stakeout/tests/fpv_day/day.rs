@@ -1,8 +1,9 @@
 //! Whole events.
 
 use stakeout::simulate::fpv::{Finished, FpvEvent};
-use stakeout_core::{Span, Time};
+use stakeout_core::{Source, Span, Time};
 use stakeout_sim::fpv::{EventConfig, Incident, What};
+use stakeout_sources::fpv::{FpvConfig, FpvSource};
 
 /// An event with every incident in it, without the long waits between races.
 fn brisk(seed: u64) -> FpvEvent {
@@ -45,6 +46,12 @@ fn sixty_races_with_every_incident_are_told_as_they_were() {
     assert_eq!(told(&finished, "fpv.race.reset"), 2);
     assert_eq!(told(&finished, "fpv.race.resumed"), 1);
     assert_eq!(told(&finished, "fpv.race.invalidated"), 1);
+    // Everything that can happen did, and each type of event is one that the source lists.
+    let listed =
+        FpvSource::new("event", &FpvConfig::at("http://localhost:8080")).expect("a source").event_types();
+    let untold: Vec<&String> = listed.iter().filter(|name| told(&finished, name) == 0).collect();
+    assert!(report.events.keys().all(|told| listed.contains(told)), "{:?} of {listed:?}", report.events);
+    assert!(untold.is_empty(), "{untold:?}");
 }
 
 #[test]

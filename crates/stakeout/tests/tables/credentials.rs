@@ -33,6 +33,8 @@ fn refused_credentials_stop_the_source_with_one_alert_and_rare_probes() {
         assert!(between(95, 120) > 100, "and after the probe that succeeds it goes on: {}", between(95, 120));
         let alert = watched.events.iter().find(|e| e.event_type == "tables.credentials").expect("the alert");
         assert_eq!((alert.subject_key.as_str(), &alert.data["class"]), ("nyc", &json!(class.name())));
+        let listed = source(&config()).event_types();
+        assert!(watched.events.iter().all(|event| listed.contains(&event.event_type)), "{listed:?}");
     }
 }
 
