@@ -19,7 +19,7 @@ use super::compare::Compared;
 use super::fetch::Fetched;
 use super::judge::Judged;
 use super::normalize::redact;
-use super::plan::Planned;
+use super::plan::{Planned, failed_part};
 use super::{Afterwards, Job, Report};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
@@ -238,8 +238,10 @@ fn log(
         Punctuality::OnTime => None,
         Punctuality::Late(cause) => Some(cause),
     };
+    let part = failed_part(fetched, compared);
     let words = compared.failure.as_ref().map(|failure| clip(&failure.message));
     let remarks = (!compared.remarks.is_empty()).then(|| clip(&compared.remarks.join("; ")));
+    let of_part = part.map(|failure| clip(&redact(&failure.message, &fetched.exchanges)));
     (!quiet).then(|| PollLog {
         poll_no: job.claim.poll_no + 1,
         due: planned.timing.due,
@@ -254,8 +256,8 @@ fn log(
         bytes: fetched.bytes,
         changes: judged.changes,
         events: judged.events.len() as u32,
-        error_class: compared.failure.as_ref().map(|failure| failure.class.name().to_owned()),
-        detail: words.or(remarks),
+        error_class: compared.failure.as_ref().or(part).map(|failure| failure.class.name().to_owned()),
+        detail: words.or(remarks).or(of_part),
     })
 }
 

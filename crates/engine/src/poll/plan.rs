@@ -107,7 +107,7 @@ impl Job<'_> {
 
 /// Why the answer is only a part of one. What was seen is kept all the same, but an upstream that answers some pages
 /// with errors is asked less often, too.
-fn failed_part<'a>(fetched: &'a Fetched, compared: &Compared) -> Option<&'a Failure> {
+pub(super) fn failed_part<'a>(fetched: &'a Fetched, compared: &Compared) -> Option<&'a Failure> {
     let mut failed = fetched.exchanges.iter().filter_map(|exchange| exchange.result.as_ref().err());
     failed.next().filter(|_| compared.outcome == PollOutcome::Partial)
 }

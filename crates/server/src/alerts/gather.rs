@@ -9,7 +9,7 @@ use stakeout_core::alert::{Alerts, EVENT_TYPE, Went, began};
 use stakeout_core::{Event, Facts, Fingerprint, Source, Span, TargetSpec, Time};
 use stakeout_sources::alert::{AlertConfig, IndicatorOf, RuleBook, When};
 use stakeout_sources::racing::{MONEY_FLOW_HISTORY, ODDS_HISTORY};
-use stakeout_store::{EventFilter, NotificationFilter, PollOutcome, Store, StoreError, StoredRecord};
+use stakeout_store::{EventFilter, NotificationFilter, Store, StoreError, StoredRecord};
 
 use self::races::Turns;
 use super::looks::{Rhythm, looks};
@@ -211,9 +211,9 @@ impl Gathering<'_> {
         let mut before: BTreeMap<(String, String), (u64, Went)> = BTreeMap::new();
         for (source, target, poll) in found.into_iter().rev() {
             let (last, went) = before.entry((source.clone(), target.clone())).or_default();
-            // Every failed poll and every missed one is in the log: between two that are not one after the other, one went well.
+            // One of which only a part failed counts, too. Every failed poll and every missed one is in the log: between two that are not one after the other, one went well.
             let known = if *last + 1 == poll.poll_no { *went } else { Went::default() };
-            let failures = if poll.outcome == PollOutcome::Failed { known.failures + 1 } else { 0 };
+            let failures = if poll.error_class.is_some() { known.failures + 1 } else { 0 };
             *went = Went { failures, missed: poll.missed, missed_before: known.missed };
             *last = poll.poll_no;
             if poll.ended >= self.from && poll.ended < self.until {

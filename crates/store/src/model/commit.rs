@@ -234,7 +234,7 @@ pub struct PollLog {
     pub changes: u32,
     /// Events proposed.
     pub events: u32,
-    /// The failure's class.
+    /// The failure's class, also of one that cost only a part of the answer.
     pub error_class: Option<String>,
     /// The failure in words, warnings otherwise; no secrets.
     pub detail: Option<String>,
