@@ -2,16 +2,18 @@
 //!
 //! **Invariants:** records are removed only where the observation proves their absence, or their own time has passed; a mass removal counts only
 //! when a second answer agrees, whether there are events or not; a change of meaning is a new baseline and never an
-//! event. What went with a confirmed mass removal may come back untold ([`Memory::cleared`]), until two whole answers
-//! have done without it; after a while only together ([`Memory::awaits_singly`]).
+//! event. What went with a confirmed mass removal may come back untold ([`Memory::removals`]), until two whole answers
+//! have done without it; after a while only together ([`Removal::awaits_singly`]).
 
 mod memory;
+mod removal;
 
 use std::collections::BTreeSet;
 
 use crate::{Coverage, Entry, Fingerprint, Observation, Snapshot, Span, TargetSpec, Time};
 
-pub use memory::{Doubt, Memory, Return, SINGLY_AFTER};
+pub use memory::{Doubt, Memory};
+pub use removal::{Removal, Return, SINGLY_AFTER};
 
 /// When an answer is too bad to be true.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -142,18 +144,14 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     let mut memory = basis.memory.clone();
     // An answer that was doubted and is confirmed now was a whole one, too: what neither has, was absent twice.
     let mut confirmed: Option<&Doubt> = None;
+    let mut went = None;
     let empty = items.iter().all(|(entry, _)| !is_counted(basis, observation, entry));
     match doubt(basis, observation, empty, &merged.removed) {
         Trust::Plain => {}
         Trust::Confirmed => {
             confirmed = basis.memory.doubt.as_ref();
             let counted = merged.removed.iter().filter(|entry| is_counted(basis, observation, entry));
-            let went = counted.count();
-            // A few that go while a mass is awaited do not make it forgotten.
-            if went >= basis.policy.at_least || memory.cleared.is_none() {
-                memory.went = went as u32;
-                (memory.cleared, memory.back, memory.since) = (Some(basis.ended), Return::Awaited, 0);
-            }
+            went = Some((basis.ended, counted.count()));
         }
         Trust::Doubted(why) => {
             memory.doubt = Some(why);
@@ -169,22 +167,9 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
     if same_meaning || complete {
         memory.doubt = None;
     }
-    if memory.cleared.is_some() {
-        if complete && basis.memory.cleared == memory.cleared {
-            memory.since = memory.since.saturating_add(1).min(SINGLY_AFTER);
-        }
-        let returns = || is_mass_return(basis, observation, &merged.added);
-        memory.back = match (memory.back, complete) {
-            (Return::Awaited, false) if returns() => Return::InPart,
-            (Return::Awaited, true) if returns() => Return::Once,
-            (Return::InPart, true) => Return::Once,
-            (Return::Once, true) => Return::Twice,
-            (before, _) => before,
-        };
-        if basis.memory.back == Return::Twice && complete && basis.memory.cleared == memory.cleared {
-            (memory.cleared, memory.went, memory.back, memory.since) = (None, 0, Return::Awaited, 0);
-        }
-    }
+    let added = merged.added.iter().filter(|item| is_counted_item(basis, observation, item)).count();
+    let answer = removal::Answer { whole: complete, added, confirmed: went };
+    memory.removals = removal::after(&answer, &basis.memory.removals, &basis.policy);
     if complete {
         (memory.meaning, memory.rebaseline) = (Some(basis.meaning), false);
         memory.unsure = unproven_and_empty(&observation.coverage, &merged.kept);
@@ -244,16 +229,13 @@ fn is_counted(basis: &Basis<'_>, observation: &Observation, entry: &Entry) -> bo
     !basis.policy.companions || observation.targets.is_some() || entry.group != Fingerprint::default()
 }
 
-/// Whether so much is new as goes with an outage: as many as make a mass, or half of what went if that was little.
-fn is_mass_return(basis: &Basis<'_>, observation: &Observation, added: &[Item]) -> bool {
-    let counts = |item: &&Item| match item {
+fn is_counted_item(basis: &Basis<'_>, observation: &Observation, item: &Item) -> bool {
+    match item {
         Item::Record(n) => {
             !basis.policy.companions || observation.records[*n].group != Fingerprint::default()
         }
         Item::Target(_) => true,
-    };
-    let half = basis.memory.went.div_ceil(2) as usize;
-    added.iter().filter(counts).count() >= basis.policy.at_least.min(half).max(1)
+    }
 }
 
 /// The groups that a whole answer leaves open and of which nothing is held: seen with nothing they were not.

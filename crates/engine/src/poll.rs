@@ -14,7 +14,7 @@ mod recall;
 mod standing;
 
 use stakeout_core::adherence::Timing;
-use stakeout_core::compare::{Return, SINGLY_AFTER};
+use stakeout_core::compare::{Removal, Return, SINGLY_AFTER};
 use stakeout_core::{PollContext, Source, Span, Time};
 use stakeout_store::{Claim, PollOutcome};
 use std::collections::BTreeMap;
@@ -112,10 +112,9 @@ impl Job<'_> {
         let memory = &self.claim.state.memory;
         // Where companions are counted, a second answer without one is what proves that it is gone.
         let counted = !self.source.doubt().companions || (memory.answers >= 2 && memory.left.is_empty());
-        // So are the answers after an outage.
-        let counted = counted && memory.back == Return::Awaited;
-        // And those without what went.
-        let counted = counted && (memory.cleared.is_none() || memory.since >= SINGLY_AFTER);
+        // So are the answers after an outage, and those without what went.
+        let settled = |removal: &Removal| removal.back == Return::Awaited && removal.since >= SINGLY_AFTER;
+        let counted = counted && memory.removals.iter().all(settled);
         memory.meaning == Some(self.meaning) && !memory.rebaseline && memory.doubt.is_none() && counted
     }
 

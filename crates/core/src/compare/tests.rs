@@ -142,10 +142,10 @@ fn a_mass_removal_is_doubted_until_a_second_answer_agrees() {
     let agreed = watch.poll(&observe(&things(0..2)));
     assert_eq!((agreed.verdict, agreed.removed.len(), watch.ids()), (Verdict::Changed, 8, 2));
     // Whoever went then may return untold, however many empty answers come first.
-    assert_eq!(watch.memory.cleared, Some(watch.now));
-    let cleared = watch.memory.cleared;
+    let removals = removals(&watch);
+    assert_eq!(removals, [(watch.now, 8)]);
     watch.poll(&observe(&things(0..2)));
-    assert_eq!(watch.memory.cleared, cleared);
+    assert_eq!(self::removals(&watch), removals);
 }
 
 #[test]
@@ -218,7 +218,7 @@ fn where_emptiness_is_doubted_so_is_the_loss_of_a_few() {
     assert_eq!(watch.poll(&observe(&things(0..1))).verdict, Verdict::Unchanged);
     assert_eq!(watch.poll(&observe(&[])).verdict, Verdict::Doubted);
     assert_eq!(watch.poll(&observe(&[])).removed.len(), 1, "a second one agrees");
-    let after = |span: Span| watch.memory.awaits_singly(&policy, watch.now + span);
+    let after = |span: Span| watch.memory.removals[0].awaits_singly(&policy, watch.now + span);
     assert!(after(Span::mins(14)) && !after(Span::mins(15)), "a few are not waited for very long");
 }
 
@@ -228,15 +228,16 @@ fn what_went_with_a_mass_is_news_again_when_it_was_away_for_long() {
     let policy = watch.policy;
     watch.poll(&observe(&[]));
     watch.poll(&observe(&[]));
-    let cleared = watch.memory.cleared.expect("a confirmed mass removal");
+    let cleared = watch.memory.removals[0].at;
     for _ in 0..SINGLY_AFTER {
-        assert!(watch.memory.awaits_singly(&policy, cleared + Span::hours(9)), "too few answers");
+        assert!(watch.memory.removals[0].awaits_singly(&policy, cleared + Span::hours(9)), "too few answers");
         watch.poll(&partial(&[], &[]));
         watch.poll(&observe(&[]));
     }
-    assert!(watch.memory.awaits_singly(&policy, cleared + Span::mins(59)), "too soon");
-    assert!(!watch.memory.awaits_singly(&policy, cleared + Span::hours(1)));
-    assert_eq!(watch.memory.cleared, Some(cleared), "that there was a mass is not forgotten");
+    let removal = watch.memory.removals[0];
+    assert!(removal.awaits_singly(&policy, cleared + Span::mins(59)), "too soon");
+    assert!(!removal.awaits_singly(&policy, cleared + Span::hours(1)));
+    assert_eq!(removals(&watch), [(cleared, 20)], "that there was a mass is not forgotten");
 }
 
 #[test]
@@ -445,15 +446,95 @@ fn a_list_seen_in_part_is_another_than_the_same_list_seen_whole() {
     assert_eq!(watch.poll(&seen(2, Coverage::Complete)).verdict, Verdict::Unchanged);
 }
 
+/// The removals that are awaited: when, and how many went.
+fn removals(watch: &Watch) -> Vec<(Time, u32)> {
+    watch.memory.removals.iter().map(|removal| (removal.at, removal.went)).collect()
+}
+
+impl Watch {
+    /// Shows this until it is believed however much it lacks, and says when that was.
+    fn loses_all_but(&mut self, things: &[(u32, i64)]) -> Time {
+        assert_eq!(self.poll(&observe(things)).verdict, Verdict::Doubted);
+        assert_eq!(self.poll(&observe(things)).verdict, Verdict::Changed);
+        self.now
+    }
+
+    /// Shows this for so long that what is away then is not awaited any more.
+    fn settles(&mut self, things: &[(u32, i64)]) {
+        (0..4).for_each(|_| drop(self.poll(&observe(things))));
+    }
+}
+
 #[test]
 fn a_few_that_go_while_a_mass_is_awaited_do_not_make_it_forgotten() {
     let policy = DoubtPolicy { emptiness: true, ..DoubtPolicy::default() };
     let mut watch = Watch { policy, ..Watch::holding(&things(0..20)) };
-    watch.poll(&observe(&[]));
-    watch.poll(&observe(&[]));
-    let mass = (watch.memory.cleared, watch.memory.went);
+    let mass = watch.loses_all_but(&[]);
     watch.poll(&observe(&things(0..1)));
-    watch.poll(&observe(&[]));
-    assert_eq!(watch.poll(&observe(&[])).removed.len(), 1);
-    assert_eq!((watch.memory.cleared, watch.memory.went), mass);
+    let few = watch.loses_all_but(&[]);
+    assert_eq!(removals(&watch), [(mass, 20), (few, 1)]);
+    watch.settles(&things(0..1));
+    assert_eq!(removals(&watch), [(mass, 20)], "that one is back, the others are not");
+}
+
+#[test]
+fn a_second_mass_that_goes_does_not_make_the_first_forgotten() {
+    let mut watch = Watch::holding(&things(0..20));
+    let first = watch.loses_all_but(&things(0..8));
+    let second = watch.loses_all_but(&[]);
+    assert_eq!(removals(&watch), [(first, 12), (second, 8)]);
+    watch.settles(&things(0..8));
+    assert_eq!(removals(&watch), [(first, 12)], "what failed last is mended first");
+    watch.settles(&things(0..20));
+    assert_eq!(removals(&watch), []);
+}
+
+#[test]
+fn two_masses_may_return_together() {
+    let mut watch = Watch::holding(&things(0..20));
+    watch.loses_all_but(&things(0..8));
+    watch.loses_all_but(&[]);
+    watch.settles(&things(0..18));
+    assert_eq!(removals(&watch), [], "all but two, who were really taken");
+}
+
+#[test]
+fn a_mass_that_was_back_and_goes_again_is_awaited_once() {
+    let mut watch = Watch::holding(&things(0..20));
+    let first = watch.loses_all_but(&[]);
+    watch.poll(&observe(&things(0..18)));
+    let second = watch.loses_all_but(&[]);
+    assert_eq!(removals(&watch), [(first, 0), (second, 18)], "two of the first are still away");
+    watch.settles(&things(0..18));
+    assert_eq!(removals(&watch), [], "with the second they had their chance");
+}
+
+#[test]
+fn something_new_in_the_answer_that_confirms_a_removal_is_no_return() {
+    let mut watch = Watch::holding(&things(0..20));
+    watch.poll(&observe(&things(0..8)));
+    let mut shown = things(0..8);
+    shown.push((99, 0));
+    watch.poll(&observe(&shown));
+    let removal = (watch.now, 12);
+    watch.settles(&shown);
+    assert_eq!(removals(&watch), [removal]);
+}
+
+#[test]
+fn only_so_many_removals_are_remembered() {
+    let mut watch = Watch::holding(&things(0..1_000));
+    for left in [800, 790, 300, 120, 50, 20, 8, 0] {
+        let _ = watch.poll(&observe(&things(0..left)));
+        let _ = watch.poll(&observe(&things(0..left)));
+    }
+    let went: Vec<u32> = removals(&watch).into_iter().map(|(_, went)| went).collect();
+    assert_eq!(went, [490, 180, 70, 30, 12, 8], "some were no mass");
+    for round in 0..5 {
+        watch.poll(&observe(&things(0..6 + round)));
+        watch.loses_all_but(&[]);
+    }
+    let went: Vec<u32> = removals(&watch).into_iter().map(|(_, went)| went).collect();
+    assert_eq!(went.len(), 8);
+    assert!(went.starts_with(&[490, 180, 70, 30, 12]), "the largest: {went:?}");
 }

@@ -14,12 +14,12 @@ pub(super) struct Back {
     groups: BTreeSet<Fingerprint>,
 }
 
-/// Since when something that appears has been away, next to the mass removal.
+/// Since when something that appears has been away, next to the mass removals that are awaited.
 #[derive(Clone, Copy, PartialEq)]
 enum Away {
-    /// It went with the mass.
-    SinceThen,
-    /// Others let go of it afterwards.
+    /// It went with one of them; whether it is still awaited alone.
+    SinceThen { alone: bool },
+    /// Others let go of it after the first of them.
     SinceLater,
     /// Somebody who has not looked for too long still holds it: nobody can say whether it was here when the mass went.
     Unknown,
@@ -34,23 +34,27 @@ impl Back {
         (before, now): (&Memory, &Memory),
         recalled: &Recalled,
     ) -> Back {
-        let cleared = now.cleared;
+        let removals = &now.removals;
         let away = |record: &'a Record| {
-            let stored = recalled.records.get(&record.fingerprint)?;
-            let away = match (stored.gone, cleared?) {
-                (None, _) if !recalled.others.hold(stored) => Away::Unknown,
-                (Some(gone), cleared) if gone == cleared => Away::SinceThen,
-                (Some(gone), cleared) if gone > cleared => Away::SinceLater,
-                _ => return None,
+            let (first, stored) = (removals.first()?, recalled.records.get(&record.fingerprint)?);
+            let away = match stored.gone {
+                None if !recalled.others.hold(stored) => Away::Unknown,
+                None => return None,
+                Some(gone) => match removals.iter().find(|removal| removal.at == gone) {
+                    Some(removal) => Away::SinceThen { alone: removal.awaits_singly(policy, at) },
+                    None if gone > first.at => Away::SinceLater,
+                    None => return None,
+                },
             };
             Some((record, away))
         };
         let went = added.clone().filter_map(away).filter(|(_, away)| *away != Away::SinceLater).count();
         // When everything returns, so does what other targets held on to for a while longer; and what is new in a group
         // that went with the rest may have come while nobody could see.
-        let mass = cleared.is_some() && (went >= policy.at_least.max(1) || before.back == Return::InPart);
-        let alone = now.awaits_singly(policy, at);
-        let back = added.filter_map(away).filter(|(_, away)| mass || (alone && *away == Away::SinceThen));
+        let in_part = before.removals.iter().any(|removal| removal.back == Return::InPart);
+        let mass = !removals.is_empty() && (went >= policy.at_least.max(1) || in_part);
+        let back =
+            added.filter_map(away).filter(|(_, away)| mass || *away == Away::SinceThen { alone: true });
         let (mut records, mut groups): (BTreeSet<_>, BTreeSet<_>) =
             back.map(|(record, _)| (record.fingerprint, record.group)).unzip();
         if mass {

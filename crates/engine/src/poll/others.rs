@@ -4,9 +4,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use stakeout_core::compare::{Return, Verdict};
+use stakeout_core::compare::{Removal, Return, Verdict};
 use stakeout_core::judge::{Effect, Gate};
-use stakeout_core::{Fingerprint, Record, Time};
+use stakeout_core::{Fingerprint, Record};
 use stakeout_store::{
     EventWrite, Lapsed, Sibling, StoreError, StoredRecord, TargetFilter, TargetId, TargetRow,
 };
@@ -24,9 +24,9 @@ pub(super) struct Others {
     lapsed: BTreeMap<Fingerprint, u32>,
     /// The groups of which somebody who counts holds a record.
     groups: BTreeSet<Fingerprint>,
-    /// The groups of which a record has gone with this target's mass removal, or after it.
+    /// The groups of which a record has gone with this target's mass removals, or after the first of them.
     gone_since: BTreeSet<Fingerprint>,
-    /// What went with the mass removal of another target, which may yet find it again.
+    /// What went with the mass removals of other targets, which may yet find it again.
     lost: Lost,
 }
 
@@ -48,12 +48,12 @@ impl Others {
         event.requires == Effect::AppearedFirst && self.groups.contains(&group)
     }
 
-    /// The groups of which something has gone with this target's mass removal, or after it.
+    /// The groups of which something has gone with this target's mass removals, or after the first of them.
     pub(super) fn gone_since(&self) -> impl Iterator<Item = Fingerprint> {
         self.gone_since.iter().copied()
     }
 
-    /// What went with the mass removal of another target, which may yet find it again.
+    /// What went with the mass removals of other targets, which may yet find it again.
     pub(super) fn lost(&self) -> &Lost {
         &self.lost
     }
@@ -96,18 +96,19 @@ pub(super) async fn others(
         sibling.holders > lapsed && records.get(&sibling.fingerprint).is_none_or(|known| known.gone.is_none())
     });
     let groups = counts.map(|sibling| sibling.group).collect();
-    let since = |sibling: &&Sibling| news.memory.cleared.is_some_and(|cleared| sibling.gone >= Some(cleared));
+    let first = news.memory.removals.first();
+    let since = |sibling: &&Sibling| first.is_some_and(|removal| sibling.gone >= Some(removal.at));
     let gone_since = siblings.iter().filter(since).map(|sibling| sibling.group).collect();
     Ok(Others { groups, gone_since, lost: lost(&elsewhere.removals, &siblings), lapsed })
 }
 
 /// Which siblings went with one of these mass removals.
-fn lost(removals: &[(Time, Return)], siblings: &[Sibling]) -> Lost {
+fn lost(removals: &[Removal], siblings: &[Sibling]) -> Lost {
     let mut lost = Lost::default();
-    for (cleared, back) in removals {
-        for sibling in siblings.iter().filter(|sibling| sibling.gone == Some(*cleared)) {
+    for removal in removals {
+        for sibling in siblings.iter().filter(|sibling| sibling.gone == Some(removal.at)) {
             lost.records.insert(sibling.fingerprint);
-            if matches!(back, Return::Awaited | Return::InPart) {
+            if matches!(removal.back, Return::Awaited | Return::InPart) {
                 lost.groups.insert(sibling.group);
             }
         }
@@ -139,8 +140,8 @@ async fn lapsed(
 struct Elsewhere {
     /// Those that have not looked for too long.
     blind: Vec<TargetId>,
-    /// The mass removals of the rest that are still taken for outages: when, and how far the mass is back.
-    removals: Vec<(Time, Return)>,
+    /// The mass removals of the rest that are still taken for outages.
+    removals: Vec<Removal>,
 }
 
 impl Elsewhere {
@@ -166,8 +167,9 @@ impl Elsewhere {
         let holds_for = job.source.holds_for();
         if holds_for.zip(looked).is_some_and(|(holds_for, looked)| looked <= now - holds_for) {
             self.blind.push(row.id);
-        } else if memory.awaits_singly(&job.source.doubt(), now) {
-            self.removals.extend(memory.cleared.map(|cleared| (cleared, memory.back)));
+        } else {
+            let doubt = job.source.doubt();
+            self.removals.extend(memory.removals.iter().filter(|removal| removal.awaits_singly(&doubt, now)));
         }
     }
 }

@@ -1,4 +1,5 @@
-//! An outage that only one of two overlapping buckets sees: what it took there is still open, whoever shows it.
+//! Outages that only one of two overlapping buckets sees: what they took there is still open, whoever shows it. And
+//! outages that come and go in steps.
 
 use serde_json::{Value as Json, json};
 use stakeout_core::Span;
@@ -67,4 +68,55 @@ fn where_a_bucket_stays_empty_for_good_another_tells_again_after_a_while() {
         _ => vec![venue(1, &["17:15"]), venue(2, &["17:30"])],
     };
     assert_eq!(told(84, i64::MAX, early, open), ["80 2@17:30"]);
+}
+
+/// What one bucket of twenty venues tells that shows tables of so many of them, from those minutes on.
+fn told_in_steps(steps: &'static [(i64, i64)], minutes: i64) -> Vec<String> {
+    let watched =
+        World::new().watch(&every_minute(json!({})), Span::mins(minutes), move |m, _: &Question| {
+            let shown = steps.iter().rev().find(|(from, _)| *from <= m).map_or(20, |(_, shown)| *shown);
+            let times = |id: i64| if id <= shown { &["20:00"][..] } else { &[] };
+            Ok(page(&(1..=20).map(|id| venue(id, times(id))).collect::<Vec<_>>()))
+        });
+    watched.drops()
+}
+
+#[test]
+fn an_outage_that_grows_and_is_over_at_once_tells_nothing() {
+    assert_eq!(told_in_steps(&[(3, 8), (8, 0), (13, 20)], 20), NONE);
+}
+
+#[test]
+fn an_outage_that_grows_and_shrinks_in_steps_tells_nothing() {
+    assert_eq!(told_in_steps(&[(3, 8), (8, 0), (13, 8), (25, 20)], 32), NONE);
+}
+
+#[test]
+fn the_few_that_are_seen_between_two_outages_are_no_drops_when_they_are_seen_again() {
+    assert_eq!(told_in_steps(&[(3, 0), (8, 2), (9, 0), (14, 2), (20, 20)], 26), NONE);
+}
+
+#[test]
+fn what_was_really_taken_in_an_outage_that_came_in_steps_is_a_drop_when_it_opens() {
+    assert_eq!(told_in_steps(&[(3, 8), (8, 0), (13, 19), (20, 20)], 24), ["20 20@20:00"]);
+}
+
+#[test]
+fn what_another_bucket_lost_in_the_first_of_two_outages_is_no_drop_either() {
+    let config = every_minute(json!({ "time_slots": ["18:00", "20:30"] }));
+    let watched = World::new().watch(&config, Span::mins(20), move |m, question: &Question| {
+        let is_late = question.time == "20:30";
+        // The late bucket loses venue 1 with most others, then the rest, too; meanwhile the early one comes to see it.
+        let shown = match (is_late, m) {
+            (true, 3..8) => 13..=20,
+            (true, 8..14) => 0..=0,
+            (true, _) => 1..=20,
+            (false, 0..10) => 2..=20,
+            (false, _) => 1..=20,
+        };
+        let time = |id: i64| if id == 1 || is_late { "19:15" } else { "17:00" };
+        let times = |id: i64| if shown.contains(&id) { vec![time(id)] } else { vec![] };
+        Ok(page(&(1..=20).map(|id| venue(id, &times(id))).collect::<Vec<_>>()))
+    });
+    assert_eq!(watched.drops(), NONE);
 }
