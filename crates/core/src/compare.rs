@@ -10,7 +10,7 @@ mod removal;
 
 use std::collections::BTreeSet;
 
-use crate::{Coverage, Entry, Fingerprint, Observation, Snapshot, Span, TargetSpec, Time};
+use crate::{ContentHasher, Coverage, Entry, Fingerprint, Observation, Snapshot, Span, TargetSpec, Time};
 
 pub use memory::{Doubt, Memory};
 pub use removal::{Removal, Return, SINGLY_AFTER};
@@ -196,7 +196,9 @@ pub fn compare(basis: &Basis<'_>, observation: &Observation) -> Comparison {
 
 /// Everything in the observation with its entry, sorted by identity, each once.
 fn sorted_items(observation: &Observation) -> (Vec<(Entry, Item)>, usize) {
-    let records = observation.records.iter().enumerate().map(|(i, r)| (Entry::of(r), Item::Record(i)));
+    let mut hasher = ContentHasher::new();
+    let records = observation.records.iter().enumerate();
+    let records = records.map(|(i, record)| (Entry::by(record, &mut hasher), Item::Record(i)));
     let targets = observation.targets.iter().flatten().enumerate().map(|(i, target)| {
         let entry = Entry {
             fingerprint: target_fingerprint(&target.key),
@@ -241,8 +243,9 @@ fn is_counted_item(basis: &Basis<'_>, observation: &Observation, item: &Item) ->
 /// The groups that a whole answer leaves open and of which nothing is held: seen with nothing they were not.
 fn unproven_and_empty(coverage: &Coverage, kept: &[Entry]) -> Vec<Fingerprint> {
     let Coverage::CompleteBut(scope) = coverage else { return Vec::new() };
-    let held: BTreeSet<Fingerprint> = kept.iter().map(|entry| entry.group).collect();
-    scope.0.difference(&held).copied().collect()
+    let mut held: Vec<Fingerprint> = kept.iter().map(|entry| entry.group).collect();
+    held.sort_unstable();
+    scope.0.iter().filter(|group| held.binary_search(group).is_err()).copied().collect()
 }
 
 fn companions_that_left(removed: &[Entry]) -> Vec<Fingerprint> {
@@ -275,10 +278,9 @@ fn merge(basis: &Basis<'_>, new: &[(Entry, Item)], observation: &Observation) ->
         let before = old.next_if(|o| o.fingerprint == entry.fingerprint);
         // What is stored of a list that this answer does not show whole may be more than it says. Under a mark of its
         // own the next answer that does show it whole is another, and is taken as it is.
-        let content = match is_gathered(item, observation) && !coverage.proves_absence(entry.group) {
-            true if before.is_none_or(|before| before.content != entry.content) => entry.content.in_part(),
-            _ => entry.content,
-        };
+        let same = before.is_some_and(|before| before.content == entry.content);
+        let in_part = !same && is_gathered(item, observation) && !coverage.proves_absence(entry.group);
+        let content = if in_part { entry.content.in_part() } else { entry.content };
         match before {
             None => merged.added.push(*item),
             Some(before) if before.content != content => merged.changed.push(*item),

@@ -5,12 +5,13 @@
 
 use std::fmt;
 use std::hash::Hasher as _;
+use std::io::Write as _;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use siphasher::sip128::{Hasher128, SipHasher24};
 use xxhash_rust::xxh3::xxh3_128;
 
-use crate::Value;
+use crate::{Kind, Time, Value};
 
 macro_rules! hash_type {
     ($(#[$doc:meta])* $name:ident) => {
@@ -76,6 +77,30 @@ const EVENT_KEY: &[u8; 16] = b"stakeout-event-1";
 const SPREAD_KEY: &[u8; 16] = b"stakeout-spread1";
 
 impl Fingerprint {
+    /// The text that `Display` writes, as the value of a field.
+    pub fn text(self) -> Value {
+        Value::text(std::str::from_utf8(&self.hex()).expect("text, because it is made of digits"))
+    }
+
+    fn hex(self) -> [u8; 32] {
+        const DIGITS: &[u8; 16] = b"0123456789abcdef";
+        let mut hex = [0; 32];
+        for (byte, digits) in self.to_bytes().iter().zip(hex.as_chunks_mut::<2>().0) {
+            *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        }
+        hex
+    }
+
+    /// The same as [`Fingerprint::of`] the kind's full name, without making that name.
+    pub(crate) fn of_kind(kind: &Kind, key: &[&str]) -> Fingerprint {
+        let mut hasher = SipHasher24::new_with_key(IDENTITY_KEY);
+        let name = [kind.family.as_str(), "_", kind.collection.as_str()];
+        hasher.write(&(name.iter().map(|part| part.len()).sum::<usize>() as u64).to_le_bytes());
+        name.iter().for_each(|part| hasher.write(part.as_bytes()));
+        parts(&mut hasher, key.iter().copied());
+        Fingerprint(hasher.finish128().as_u128())
+    }
+
     /// The identity of the record of `kind` with this `key`; every part is length-prefixed, so
     /// `("ab","c")` and `("a","bc")` differ.
     pub fn of(kind: &str, key: &[&str]) -> Fingerprint {
@@ -163,13 +188,19 @@ impl ContentHasher {
 
     /// Adds an identity, as the text that it is written as; none is empty text.
     pub fn print(&mut self, print: Option<Fingerprint>) {
-        const DIGITS: &[u8; 16] = b"0123456789abcdef";
-        let Some(print) = print else { return self.text("") };
-        let mut hex = [0; 32];
-        for (byte, digits) in print.to_bytes().iter().zip(hex.as_chunks_mut::<2>().0) {
-            *digits = [DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]];
+        match print {
+            Some(print) => self.tagged(b's', &print.hex()),
+            None => self.text(""),
         }
-        self.tagged(b's', &hex);
+    }
+
+    /// Adds a time, as the text that it is written as, without making that text first.
+    pub fn time(&mut self, time: Time) {
+        self.tagged(b's', &[]);
+        let begin = self.0.len();
+        write!(self.0, "{time}").expect("written, because memory takes every byte");
+        let length = (self.0.len() - begin) as u64;
+        self.0[begin - 8..begin].copy_from_slice(&length.to_le_bytes());
     }
 
     /// Adds a value; every value is tagged with its type and prefixed with its length.
@@ -193,12 +224,17 @@ impl ContentHasher {
             }
             Value::Map(map) => {
                 self.tagged(b'm', &(map.len() as u64).to_le_bytes());
-                for (name, value) in map {
+                for (name, value) in map.iter() {
                     self.text(name);
                     self.value(value);
                 }
             }
         }
+    }
+
+    /// Forgets what was added and keeps the room for it.
+    pub fn restart(&mut self) {
+        self.0.clear();
     }
 
     /// The hash of everything added.
@@ -256,6 +292,19 @@ mod tests {
         let print = Fingerprint::of("k", &["x"]);
         assert_eq!(hash(&|h| h.print(Some(print))), hash(&|h| h.text(&print.to_string())));
         assert_eq!(hash(&|h| h.print(None)), hash(&|h| h.text("")));
+        assert_eq!(print.text(), Value::text(print.to_string()));
+    }
+
+    #[test]
+    fn a_time_is_hashed_as_it_is_written() {
+        for time in [Time(0), Time(1), Time(1_771_995_600_123_000), Time(i64::MAX)] {
+            let [mut written, mut straight] = [ContentHasher::new(), ContentHasher::new()];
+            written.value(&Value::from(time));
+            straight.text("of another record");
+            straight.restart();
+            straight.time(time);
+            assert_eq!(straight.finish(), written.finish(), "{time}");
+        }
     }
 
     #[test]

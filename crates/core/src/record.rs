@@ -186,10 +186,9 @@ impl Record {
     /// # Panics
     /// When the number of values is not the number of fields: a mistake in the source's code.
     pub fn new(kind: &Arc<Kind>, key: &[&str], values: Vec<Value>) -> Record {
-        let full_name = kind.full_name();
-        assert_eq!(values.len(), kind.fields.len(), "{full_name}: one value per field");
+        assert_eq!(values.len(), kind.fields.len(), "{}: one value per field", kind.full_name());
         Record {
-            fingerprint: Fingerprint::of(&full_name, key),
+            fingerprint: Fingerprint::of_kind(kind, key),
             kind: Arc::clone(kind),
             key: key.join("|"),
             parent: None,
@@ -250,7 +249,12 @@ impl Record {
 
     /// The hash of the tracked fields, of where the record belongs, and of the upstream's own history points.
     pub fn content(&self) -> ContentHash {
-        let mut hasher = ContentHasher::new();
+        self.content_by(&mut ContentHasher::new())
+    }
+
+    /// The same, by a hasher that serves one record after the other.
+    pub fn content_by(&self, hasher: &mut ContentHasher) -> ContentHash {
+        hasher.restart();
         for (field, value) in self.kind.fields.iter().zip(&self.values) {
             // Names are part of the content, so that inserting a field never makes two different records look alike.
             if field.tracked && !value.is_null() {
@@ -259,7 +263,10 @@ impl Record {
             }
         }
         // Where it belongs is part of what it is.
-        hasher.value(&Value::from(self.ends));
+        match self.ends {
+            Some(ends) => hasher.time(ends),
+            None => hasher.value(&Value::Null),
+        }
         for print in [Some(self.group), self.parent] {
             hasher.print(print);
         }
@@ -319,6 +326,13 @@ mod tests {
             merges: false,
             views: vec![],
         })
+    }
+
+    #[test]
+    fn a_record_is_known_by_its_kinds_full_name() {
+        let kind = kind();
+        let record = Record::new(&kind, &["a", "b"], vec![Value::Null, Value::Null, Value::Null]);
+        assert_eq!(record.fingerprint, Fingerprint::of(&kind.full_name(), &["a", "b"]));
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a target held at its last good poll: a sorted list, compared by merging, never by re-reading JSON.
 
-use crate::{ContentHash, Fingerprint, Record, Time};
+use crate::{ContentHash, ContentHasher, Fingerprint, Record, Time};
 
 /// One record in a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,10 +18,15 @@ pub struct Entry {
 impl Entry {
     /// The entry of a record.
     pub fn of(record: &Record) -> Entry {
+        Entry::by(record, &mut ContentHasher::new())
+    }
+
+    /// The same, by a hasher that serves one record after the other.
+    pub fn by(record: &Record, hasher: &mut ContentHasher) -> Entry {
         Entry {
             fingerprint: record.fingerprint,
             group: record.group,
-            content: record.content(),
+            content: record.content_by(hasher),
             ends: record.ends,
         }
     }

@@ -1,11 +1,12 @@
 //! The values of record fields, equal when they mean the same: 1, 1.0 and 1e0 are one value.
 
-use std::collections::BTreeMap;
-
 use std::fmt;
+use std::sync::Arc;
 
 use serde::de::{MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+use crate::Named;
 
 /// A field's value. Build numbers with [`Value::number`] so that they are canonical from the start.
 #[derive(Clone, Debug, Default)]
@@ -19,12 +20,13 @@ pub enum Value {
     Int(i64),
     /// Any other finite number.
     Float(f64),
-    /// Text, times included (RFC 3339).
-    Text(String),
+    /// Text, times included (RFC 3339). Shared, because the records of an answer say much of the same: where they are,
+    /// when they were seen.
+    Text(Arc<str>),
     /// An ordered list.
     List(Vec<Value>),
     /// Named values; the order of names means nothing.
-    Map(BTreeMap<String, Value>),
+    Map(Named),
 }
 
 /// Whole floats up to here are exactly representable and become [`Value::Int`].
@@ -43,8 +45,8 @@ impl Value {
     }
 
     /// Text.
-    pub fn text(text: impl Into<String>) -> Value {
-        Value::Text(text.into())
+    pub fn text(text: impl AsRef<str>) -> Value {
+        Value::Text(text.as_ref().into())
     }
 
     /// From parsed JSON; numbers become canonical, integers beyond 64 bits become floats.
@@ -57,7 +59,7 @@ impl Value {
                 Some(i) => Value::Int(i),
                 None => n.as_f64().map_or(Value::Null, Value::number),
             },
-            Json::String(s) => Value::Text(s.clone()),
+            Json::String(s) => Value::text(s.as_str()),
             Json::Array(items) => Value::List(items.iter().map(Value::from_json).collect()),
             Json::Object(map) => {
                 Value::Map(map.iter().map(|(k, v)| (k.clone(), Value::from_json(v))).collect())
@@ -73,9 +75,11 @@ impl Value {
             Some(Value::Float(x)) => Json::from(x),
             _ => match self {
                 Value::Bool(b) => Json::Bool(*b),
-                Value::Text(s) => Json::String(s.clone()),
+                Value::Text(s) => Json::String(s.to_string()),
                 Value::List(items) => Json::Array(items.iter().map(Value::to_json).collect()),
-                Value::Map(map) => Json::Object(map.iter().map(|(k, v)| (k.clone(), v.to_json())).collect()),
+                Value::Map(map) => {
+                    Json::Object(map.iter().map(|(k, v)| (k.to_owned(), v.to_json())).collect())
+                }
                 Value::Null | Value::Int(_) | Value::Float(_) => Json::Null,
             },
         }
@@ -84,7 +88,7 @@ impl Value {
     /// Whether this is what the JSON says: the same as comparing with [`Value::from_json`] of it, without making one.
     pub fn is_json(&self, json: &serde_json::Value) -> bool {
         match (self, json) {
-            (Value::Text(text), serde_json::Value::String(other)) => text == other,
+            (Value::Text(text), serde_json::Value::String(other)) => **text == **other,
             _ => *self == Value::from_json(json),
         }
     }
@@ -113,19 +117,18 @@ impl Value {
 
     fn is_entry_of(&self, other: &Value) -> bool {
         let (Value::Map(one), Value::Map(other)) = (self, other) else { return self == other };
-        let plain = |map: &BTreeMap<String, Value>| {
-            let named = map.iter().filter(|(_, value)| !matches!(value, Value::List(_)));
-            named.map(|(name, value)| (name.clone(), value.clone())).collect::<Vec<_>>()
-        };
-        plain(one) == plain(other)
+        fn plain(map: &Named) -> impl Iterator<Item = (&str, &Value)> {
+            map.iter().filter(|(_, value)| !matches!(value, Value::List(_)))
+        }
+        plain(one).eq(plain(other))
     }
 
     fn entry_with(&self, newer: &Value) -> Value {
         let (Value::Map(known), Value::Map(newer)) = (self, newer) else { return newer.clone() };
         let mut all = known.clone();
-        for (name, value) in newer {
+        for (name, value) in newer.iter() {
             let value = known.get(name).map_or_else(|| value.clone(), |known| known.gathered_with(value));
-            all.insert(name.clone(), value);
+            all.insert(name.to_owned(), value);
         }
         Value::Map(all)
     }
@@ -176,7 +179,7 @@ impl Serialize for Value {
             },
             Value::Text(text) => s.serialize_str(text),
             Value::List(items) => s.collect_seq(items),
-            Value::Map(map) => s.collect_map(map),
+            Value::Map(map) => map.serialize(s),
         }
     }
 }
@@ -215,7 +218,7 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::text(text))
     }
     fn visit_string<E>(self, text: String) -> Result<Value, E> {
-        Ok(Value::Text(text))
+        Ok(Value::text(text))
     }
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
@@ -225,11 +228,11 @@ impl<'de> Visitor<'de> for AnyValue {
         Ok(Value::List(list))
     }
     fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
-        let mut map = BTreeMap::new();
-        while let Some((name, value)) = entries.next_entry()? {
-            map.insert(name, value);
+        let mut named: Vec<(String, Value)> = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            named.push(entry);
         }
-        Ok(Value::Map(map))
+        Ok(Value::Map(named.into_iter().collect()))
     }
 }
 
@@ -260,7 +263,12 @@ impl From<&str> for Value {
 }
 impl From<String> for Value {
     fn from(text: String) -> Value {
-        Value::Text(text)
+        Value::text(text)
+    }
+}
+impl From<&Arc<str>> for Value {
+    fn from(text: &Arc<str>) -> Value {
+        Value::Text(Arc::clone(text))
     }
 }
 impl From<bool> for Value {
@@ -280,7 +288,7 @@ impl From<f64> for Value {
 }
 impl From<crate::Time> for Value {
     fn from(time: crate::Time) -> Value {
-        Value::Text(time.to_string())
+        Value::text(time.to_string())
     }
 }
 impl<T: Into<Value>> From<Option<T>> for Value {
@@ -322,7 +330,7 @@ mod tests {
     fn values_are_written_as_their_json() {
         let odd = [Value::Float(2.0), Value::Float(-0.0), Value::Float(f64::NAN), Value::Float(1e300)];
         let list = Value::List(odd.into_iter().chain([Value::Null, "a\"b".into(), true.into()]).collect());
-        let map = Value::Map(BTreeMap::from([("b".to_owned(), list), ("a".to_owned(), Value::Int(1))]));
+        let map = Value::Map(Named::from([("b", list), ("a", Value::Int(1))]));
         assert_eq!(serde_json::to_string(&map).expect("text"), map.to_json().to_string());
     }
 }

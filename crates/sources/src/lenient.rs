@@ -38,7 +38,7 @@ impl<'a> Leaf<'a> {
             Leaf::Text(text) => {
                 let text = text.trim();
                 // No database takes a NUL in text.
-                let clean = || match text.contains('\0') {
+                let clean = || match text.as_bytes().contains(&0) {
                     true => Cow::Owned(text.replace('\0', "\u{fffd}")),
                     false => Cow::Borrowed(text),
                 };
@@ -53,7 +53,7 @@ impl<'a> Leaf<'a> {
     /// The same, still borrowed from the bytes it was read from where it was.
     pub(crate) fn into_text(self) -> Option<Cow<'a, str>> {
         match self {
-            Leaf::Text(Cow::Borrowed(text)) if !text.contains('\0') => {
+            Leaf::Text(Cow::Borrowed(text)) if !text.as_bytes().contains(&0) => {
                 Some(text.trim()).filter(|text| !text.is_empty()).map(Cow::Borrowed)
             }
             other => other.text().map(|text| Cow::Owned(text.into_owned())),
@@ -188,6 +188,31 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for List<T> {
                 drain_map(map).map(|()| List(None))
             }
             scalars!(List(None));
+        }
+        deserializer.deserialize_any(Read(PhantomData))
+    }
+}
+
+/// The first of a list, without keeping the others; nothing when there is no list, or none in it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct First<T>(pub(crate) Option<T>);
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for First<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<First<T>, D::Error> {
+        struct Read<T>(PhantomData<T>);
+        impl<'de, T: Deserialize<'de>> Visitor<'de> for Read<T> {
+            type Value = First<T>;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("any value")
+            }
+            fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<First<T>, A::Error> {
+                let first = list.next_element()?;
+                drain_list(list).map(|()| First(first))
+            }
+            fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<First<T>, A::Error> {
+                drain_map(map).map(|()| First(None))
+            }
+            scalars!(First(None));
         }
         deserializer.deserialize_any(Read(PhantomData))
     }

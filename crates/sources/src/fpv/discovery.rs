@@ -58,7 +58,7 @@ pub(super) fn page(
     let mut records: Vec<Record> = earlier.iter().map(|id| flag(id, false)).collect();
     records.push(flag(&event, true));
     let mut facts = before.clone();
-    facts.notes.insert(EARLIER.to_owned(), Value::List(earlier.into_iter().map(Value::Text).collect()));
+    facts.notes.insert(EARLIER.to_owned(), Value::List(earlier.into_iter().map(Value::text).collect()));
     facts.notes.insert(OPEN_SINCE.to_owned(), since.into());
     facts.notes.insert(OPEN_EVENT.to_owned(), Value::text(&event));
     Ok(Observation { facts, targets: Some(asking.of_event(&event)), ..Observation::complete(records) })

@@ -50,10 +50,7 @@ fn race_record(kinds: &Kinds, target: &TargetSpec, file: &Race<'_>, start: Value
     let (race, event) =
         (param(target, "race").unwrap_or_default(), param(target, "event").unwrap_or_default());
     let seat = |pilot: String, channel: Option<String>| {
-        Value::Map(BTreeMap::from([
-            ("pilot".to_owned(), Value::Text(pilot)),
-            ("channel".to_owned(), channel.into()),
-        ]))
+        Value::Map([("pilot", pilot.into()), ("channel", channel.into())].into())
     };
     let seats = file.pilot_channels.items().iter();
     let seats = seats.filter_map(|it| Some(seat(id(&it.pilot)?, id(&it.channel)))).collect();

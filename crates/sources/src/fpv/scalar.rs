@@ -66,7 +66,7 @@ pub(super) fn moment(leaf: &Leaf<'_>, zone: Option<&TimeZone>) -> Value {
         None => {
             let us = local.subsec_nanosecond() / 1_000;
             let fraction = if us % 1_000 == 0 { format!("{:03}", us / 1_000) } else { format!("{us:06}") };
-            Value::Text(format!("{}.{fraction}", local.strftime("%Y-%m-%dT%H:%M:%S")))
+            Value::text(format!("{}.{fraction}", local.strftime("%Y-%m-%dT%H:%M:%S")))
         }
     }
 }

@@ -232,7 +232,7 @@ impl<'a> Reading<'a> {
             }
         };
         let mut facts = before.clone();
-        let listed = self.listed.into_iter().map(Value::Text).collect();
+        let listed = self.listed.into_iter().map(Value::text).collect();
         facts.notes.insert(LISTED.to_owned(), Value::List(listed));
         Observation {
             coverage,

@@ -1,6 +1,6 @@
 //! What the answer about one race says.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashSet};
 
 use stakeout_core::{Coverage, Facts, Failure, Fingerprint, Observation, Record, Scope, Time, Value};
 
@@ -251,7 +251,7 @@ impl Lists {
         }
         let whole = seen.len() == 1 + self.tote.len();
         if !given.is_empty() {
-            let names = given.into_iter().map(Value::Text).collect();
+            let names = given.into_iter().map(Value::text).collect();
             facts.notes.insert(LISTS.to_owned(), Value::List(names));
         }
         if whole { Coverage::Complete } else { Coverage::Partial(Scope(seen)) }
@@ -276,9 +276,8 @@ fn favourite(entrants: &[Record], before: &Facts) -> Option<Value> {
     let ranked = entrants.iter().filter_map(|record| Some((candidate(record)?, record)));
     let (_, lowest) =
         ranked.min_by(|(a, _), (b, _)| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)).then(a.2.total_cmp(&b.2)))?;
-    let field = |name: &str| (name.to_owned(), lowest.get(name).cloned().unwrap_or_default());
-    let fields = ["entrant_id", "name", "runner_number"].map(field);
-    Some(Value::Map(BTreeMap::from(fields)))
+    let field = |name: &'static str| (name, lowest.get(name).cloned().unwrap_or_default());
+    Some(Value::Map(["entrant_id", "name", "runner_number"].map(field).into()))
 }
 
 /// The id in a favourite's note.

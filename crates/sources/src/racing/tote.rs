@@ -1,6 +1,6 @@
 //! Pools, results and dividends of a race.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::HashSet;
 
 use stakeout_core::{Fingerprint, Record, Value};
 
@@ -165,10 +165,7 @@ fn positions(dividend: &Dividend<'_>) -> (String, Value) {
     let word = |(_, runner): &(_, Option<i64>)| runner.map_or("?".to_owned(), |n| n.to_string());
     let words: Vec<String> = paid.iter().map(word).collect();
     let entry = |(position, runner): (Option<i64>, Option<i64>)| {
-        Value::Map(BTreeMap::from([
-            ("position".to_owned(), position.into()),
-            ("runner_number".to_owned(), runner.into()),
-        ]))
+        Value::Map([("position", position.into()), ("runner_number", runner.into())].into())
     };
     (words.join(":"), Value::List(paid.into_iter().map(entry).collect()))
 }

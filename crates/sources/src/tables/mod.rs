@@ -1,8 +1,8 @@
 //! Tables: restaurant availability, polled within a budget; told is what opens at a venue that had nothing.
 //!
 //! `market` says which buckets there are (a date and a time slot), `plan` what is asked and how often, `provider` is the
-//! seam to whoever books tables and `resy` the one behind it, `normalize` turns pages into slots and says how much they
-//! prove, `kinds` is what is kept of it, `events` what is told. [`feed`] is what the API shows, [`forecast`] what a
+//! seam to whoever books tables and `resy` the one behind it, `normalize` puts pages together and says how much they
+//! prove, `slots` writes their records, `kinds` is what is kept of it, `events` what is told. [`feed`] is what the API shows, [`forecast`] what a
 //! budget buys, [`describe_files`] what a saved answer says without storing it.
 
 mod clock;
@@ -20,6 +20,7 @@ mod provider;
 mod rate;
 mod resy;
 mod shown;
+mod slots;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -4,18 +4,17 @@
 //! the venues add up to it, and if no page has lost all it had. A venue whose list of slots is as long as the provider ever shows may have more, and where
 //! two venues have one id, nobody can tell whose slots these are.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 
-use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use stakeout_core::{
-    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Observation, Record, Scope, Time, Value,
+    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Observation, Scope, Time, Value,
 };
 
-use super::clock;
 use super::kinds::Kinds;
-use super::provider::{Asked, Hit, Offer, Page, PartySizes, Provider};
+use super::provider::{Asked, Hit, Page, PartySizes, Provider};
 use super::shown::Shown;
+use super::slots::Writer;
 use crate::odd::Odd;
 
 /// The note that counts followed venues without a table in a bucket: where a drop would matter most.
@@ -45,26 +44,11 @@ pub(super) struct Answered<'a> {
     pub(super) at: Time,
 }
 
-/// A venue, as all pages together show it.
-struct Venue<'a> {
-    /// Where it was first on a page: what it is called, and where it is.
-    hit: &'a Hit<'a>,
-    /// Its list may have been cut off, or some of it was not understood.
-    unsure: bool,
-    /// Another venue has the same id.
-    muddled: bool,
-    slots: BTreeMap<DateTime, Slot<'a>>,
-}
-
-struct Slot<'a> {
-    seatings: BTreeMap<(Option<&'a str>, Option<i64>), Seating>,
-    party_sizes: PartySizes,
-    seen_at: Time,
-}
-
-struct Seating {
-    end: Option<DateTime>,
-    party_sizes: PartySizes,
+/// A venue on one page.
+pub(super) struct Listed<'a> {
+    pub(super) id: &'a str,
+    pub(super) hit: &'a Hit<'a>,
+    pub(super) on: &'a Answered<'a>,
 }
 
 /// What the exchanges of a poll amount to.
@@ -112,29 +96,35 @@ pub(super) fn observe(
             format!("not one table on the page (party size/number) {page}, which had many")
         });
     }
-    let whole = answered && is_whole(reading, pages, &mut odd) && shown.emptied.is_empty();
-    let venues = venues(reading, pages, &mut odd);
-    let mut records = Vec::with_capacity(venues.values().map(|venue| 1 + venue.slots.len()).sum());
-    let mut written = Written::new(reading.zone);
+    let listed = listed(pages);
+    let whole = answered && is_whole(reading, pages, &listed, &mut odd) && shown.emptied.is_empty();
+    unreadable(pages, &mut odd);
+    let mut records = Vec::with_capacity(listed.len());
+    let mut writer = Writer::new(reading);
     let mut cut_off = BTreeSet::new();
     let mut waited_for = 0;
-    for (id, venue) in &venues {
-        let group = reading.group(id);
-        if venue.unsure || venue.muddled {
+    for venue in by_venue(&listed) {
+        let (id, group) = (venue[0].id, reading.group(venue[0].id));
+        let muddled = is_muddled(venue);
+        if muddled {
+            let name = &venue[0].hit.name;
+            odd.add("one_id_for_two", || format!("{id} is {name:?} and somebody else, too"));
+        }
+        if muddled || reading.is_cut_off(venue) {
             cut_off.insert(group);
         }
-        if venue.slots.is_empty() && !venue.muddled && reading.follow.contains(*id) {
+        let shows_any = !muddled && venue.iter().any(|listed| !listed.hit.slots.is_empty());
+        if !shows_any && !muddled && reading.follow.contains(id) {
             waited_for += 1;
         }
-        let record = reading.venue(id, venue);
-        let parent = record.fingerprint;
         // Only a whole answer proves that a venue has nothing at all.
-        if whole || !venue.slots.is_empty() {
-            records.push(record);
-        }
-        for (start, slot) in &venue.slots {
-            let record = reading.slot(id, venue.hit, *start, slot, &mut written);
-            records.push(record.under(parent).in_group(group));
+        if whole || shows_any {
+            let at = records.len();
+            records.push(writer.venue(venue[0].hit, id));
+            if shows_any {
+                let parent = records[at].fingerprint;
+                writer.slots(venue, |slot| records.push(slot.under(parent).in_group(group)));
+            }
         }
     }
     let coverage = match (whole, cut_off.is_empty()) {
@@ -146,7 +136,8 @@ pub(super) fn observe(
     shown.note(&mut facts);
     if whole {
         // Some venues are not listed at all while they are full.
-        waited_for += reading.follow.iter().filter(|id| !venues.contains_key(id.as_str())).count() as i64;
+        let is_listed = |id: &&String| listed.binary_search_by(|one| one.id.cmp(id)).is_ok();
+        waited_for += reading.follow.iter().filter(|id| !is_listed(id)).count() as i64;
         facts.notes.remove(WAITED_FOR);
         if waited_for > 0 {
             facts.notes.insert(WAITED_FOR.to_owned(), Value::Int(waited_for));
@@ -156,7 +147,7 @@ pub(super) fn observe(
 }
 
 /// Whether the pages are all there is.
-fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], odd: &mut Odd) -> bool {
+fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], listed: &[Listed<'_>], odd: &mut Odd) -> bool {
     let mut whole = true;
     let mut doubt = |code: &'static str, detail: String| {
         odd.add(code, || detail);
@@ -181,8 +172,8 @@ fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], odd: &mut Odd) -> boo
         if of_size.iter().any(|a| a.page.total != Some(total)) {
             doubt("total_moved", format!("for {size} people it was {total} on the first page only"));
         }
-        let named = of_size.iter().flat_map(|a| &a.page.hits).filter_map(|hit| hit.venue_id.as_deref());
-        let unique = named.collect::<HashSet<&str>>().len() as u64;
+        let is_of_size = |venue: &&[Listed<'_>]| venue.iter().any(|l| l.on.asked.party_size == size);
+        let unique = by_venue(listed).filter(is_of_size).count() as u64;
         if unique != total {
             doubt("venues_do_not_add_up", format!("{unique} of {total} venues for {size} people"));
         }
@@ -190,174 +181,47 @@ fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], odd: &mut Odd) -> boo
     whole
 }
 
-/// The venues of all pages by id, each with its slots.
-fn venues<'a>(
-    reading: &Reading<'_>,
-    pages: &'a [Answered<'a>],
-    odd: &mut Odd,
-) -> BTreeMap<&'a str, Venue<'a>> {
-    let mut venues: BTreeMap<&str, Venue<'a>> = BTreeMap::new();
-    for answered in pages {
-        for hit in &answered.page.hits {
-            let Some(id) = hit.venue_id.as_deref() else {
-                odd.add("bad_venue", || format!("{:?} has no id", hit.name));
-                continue;
-            };
-            let venue = venues.entry(id).or_insert_with(|| Venue::new(hit));
-            reading.add(venue, hit, answered, odd);
-        }
-    }
-    for (id, venue) in venues.iter_mut().filter(|(_, venue)| venue.muddled) {
-        odd.add("one_id_for_two", || format!("{id} is {:?} and somebody else, too", venue.hit.name));
-        venue.slots.clear();
-    }
-    venues
+/// Everything that is listed, by venue, and of one venue in the order of the pages.
+fn listed<'a>(pages: &'a [Answered<'a>]) -> Vec<Listed<'a>> {
+    let hits = pages.iter().flat_map(|on| on.page.hits.iter().map(move |hit| (on, hit)));
+    let mut listed: Vec<Listed<'a>> =
+        hits.filter_map(|(on, hit)| Some(Listed { id: hit.venue_id.as_deref()?, hit, on })).collect();
+    listed.sort_by(|one, other| one.id.cmp(other.id));
+    listed
 }
 
-impl<'a> Venue<'a> {
-    fn new(hit: &'a Hit<'a>) -> Venue<'a> {
-        Venue { hit, unsure: false, muddled: false, slots: BTreeMap::new() }
+/// The venues, each with all that is listed of it.
+fn by_venue<'l, 'a>(listed: &'l [Listed<'a>]) -> impl Iterator<Item = &'l [Listed<'a>]> {
+    listed.chunk_by(|one, next| one.id == next.id)
+}
+
+/// What of the pages could not be read, in their order.
+fn unreadable(pages: &[Answered<'_>], odd: &mut Odd) {
+    for hit in pages.iter().flat_map(|answered| &answered.page.hits) {
+        if hit.venue_id.is_none() {
+            odd.add("bad_venue", || format!("{:?} has no id", hit.name));
+        } else if hit.unread() > 0 {
+            let unread = hit.unread();
+            odd.add("bad_slot", || format!("{unread} slots of {:?} have no time that can be read", hit.name));
+        }
     }
+}
+
+/// Whether another venue has the same id: then these are nobody's slots.
+fn is_muddled(venue: &[Listed<'_>]) -> bool {
+    let first = &venue[0].hit.name;
+    venue.iter().any(|l| matches!((first, &l.hit.name), (Some(one), Some(other)) if one != other))
 }
 
 impl Reading<'_> {
-    fn add<'a>(&self, venue: &mut Venue<'a>, hit: &'a Hit<'a>, answered: &Answered<'_>, odd: &mut Odd) {
-        venue.muddled |= matches!((&venue.hit.name, &hit.name), (Some(one), Some(other)) if one != other);
-        let unread = hit.shown - hit.slots.len();
-        if unread > 0 {
-            odd.add("bad_slot", || format!("{unread} slots of {:?} have no time that can be read", hit.name));
-        }
-        venue.unsure |= unread > 0 || (self.slot_cap > 0 && hit.shown >= self.slot_cap as usize);
-        for offer in &hit.slots {
-            let slot = venue.slots.entry(offer.start).or_insert_with(|| Slot {
-                seatings: BTreeMap::new(),
-                party_sizes: PartySizes::new(),
-                seen_at: answered.at,
-            });
-            slot.add(offer, answered.asked.party_size);
-        }
+    /// Whether the venue's list may have been cut off, or some of it was not understood.
+    fn is_cut_off(&self, venue: &[Listed<'_>]) -> bool {
+        let at_cap = |hit: &Hit<'_>| self.slot_cap > 0 && hit.shown >= self.slot_cap as usize;
+        venue.iter().any(|listed| listed.hit.unread() > 0 || at_cap(listed.hit))
     }
 
     /// A venue on the bucket's date: what the gate looks at, and what other buckets of that date share.
     fn group(&self, venue_id: &str) -> Fingerprint {
         Fingerprint::of("tables_venue_days", &[self.provider.name(), venue_id, self.date])
     }
-
-    fn venue(&self, id: &str, venue: &Venue<'_>) -> Record {
-        let hit = venue.hit;
-        let values = vec![
-            Value::text(id),
-            Value::text(self.provider.name()),
-            hit.name.as_deref().into(),
-            hit.neighborhood.as_deref().into(),
-            hit.price_range.into(),
-            hit.url_slug.as_deref().into(),
-            hit.rating.into(),
-            hit.rating_count.into(),
-            hit.image.as_deref().into(),
-        ];
-        Record::new(&self.kinds.venues, &[self.provider.name(), id], values)
-    }
-
-    fn slot(
-        &self,
-        venue_id: &str,
-        hit: &Hit<'_>,
-        start: DateTime,
-        slot: &Slot<'_>,
-        written: &mut Written<'_>,
-    ) -> Record {
-        let provider = self.provider.name();
-        let seatings = slot.seatings(written);
-        let seen_at = written.stamp(slot.seen_at);
-        let time = written.time(start);
-        let values = vec![
-            Value::text(self.bucket_id),
-            Value::Null,
-            Value::text(provider),
-            Value::text(venue_id),
-            hit.name.as_deref().into(),
-            hit.neighborhood.as_deref().into(),
-            Value::text(self.date),
-            Value::text(&time.here),
-            time.utc.as_deref().into(),
-            seatings,
-            sizes(&slot.party_sizes),
-            seen_at,
-        ];
-        let key = [provider, venue_id, &time.here];
-        let mut record = Record { ends: time.at, ..Record::new(&self.kinds.slots, &key, values) };
-        record.values[SLOT_ID] = Value::Text(record.fingerprint.to_string());
-        record
-    }
-}
-
-/// Where a slot's own id stands among its fields.
-const SLOT_ID: usize = 1;
-
-/// Times as they are written in records: a bucket has thousands of slots and a few dozen times.
-struct Written<'a> {
-    zone: &'a TimeZone,
-    times: HashMap<DateTime, Moment>,
-    stamp: Option<(Time, String)>,
-}
-
-struct Moment {
-    /// On the venue's clock.
-    here: String,
-    at: Option<Time>,
-    utc: Option<String>,
-}
-
-impl Written<'_> {
-    fn new(zone: &TimeZone) -> Written<'_> {
-        Written { zone, times: HashMap::new(), stamp: None }
-    }
-
-    fn time(&mut self, time: DateTime) -> &Moment {
-        self.times.entry(time).or_insert_with(|| {
-            let at = clock::instant(time, self.zone);
-            Moment { here: clock::canonical(time), at, utc: at.map(|at| at.to_string()) }
-        })
-    }
-
-    /// When a page was read; the next slot is mostly of the same page.
-    fn stamp(&mut self, at: Time) -> Value {
-        match &self.stamp {
-            Some((of, text)) if *of == at => Value::text(text),
-            _ => {
-                let text = at.to_string();
-                self.stamp = Some((at, text.clone()));
-                Value::Text(text)
-            }
-        }
-    }
-}
-
-impl<'a> Slot<'a> {
-    fn add(&mut self, offer: &'a Offer<'a>, party_size: u32) {
-        self.party_sizes.insert(party_size);
-        let seating = self.seatings.entry((offer.seating.as_deref(), offer.config_id));
-        let seating = seating.or_insert_with(|| Seating { end: offer.end, party_sizes: PartySizes::new() });
-        seating.end = seating.end.max(offer.end);
-        seating.party_sizes.insert(party_size);
-    }
-
-    fn seatings(&self, written: &mut Written<'_>) -> Value {
-        let one = |((seating, config_id), about): (&(Option<&str>, Option<i64>), &Seating)| {
-            let end = about.end.map(|end| written.time(end).here.clone());
-            let fields = [
-                ("type", (*seating).into()),
-                ("config_id", (*config_id).into()),
-                ("end", end.into()),
-                ("party_sizes", sizes(&about.party_sizes)),
-            ];
-            Value::Map(fields.map(|(name, value): (&str, Value)| (name.to_owned(), value)).into())
-        };
-        Value::List(self.seatings.iter().map(one).collect())
-    }
-}
-
-fn sizes(sizes: &PartySizes) -> Value {
-    Value::List(sizes.iter().map(|n| Value::Int(i64::from(*n))).collect())
 }

@@ -58,6 +58,13 @@ pub(super) struct Hit<'a> {
     pub(super) slots: Vec<Offer<'a>>,
 }
 
+impl Hit<'_> {
+    /// How many of the slots shown were not understood.
+    pub(super) fn unread(&self) -> usize {
+        self.shown - self.slots.len()
+    }
+}
+
 /// One way to sit at one time.
 #[derive(Clone, Debug)]
 pub(super) struct Offer<'a> {

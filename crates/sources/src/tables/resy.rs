@@ -12,7 +12,7 @@ use stakeout_core::{Failure, Method, Request};
 
 use super::clock;
 use super::provider::{Ask, Asked, Hit, Offer, Page, Provider};
-use crate::lenient::{Fields, Leaf, List, upstream_object};
+use crate::lenient::{Fields, First, Leaf, List, upstream_object};
 
 /// How much of a surprising answer is shown.
 const SHOWN_CHARS: usize = 120;
@@ -110,7 +110,7 @@ pub(super) fn read(body: &[u8]) -> Result<Page<'_>, Failure> {
     Ok(Page {
         total: whole(&answer.meta.total).or(whole(&answer.search.total)),
         pages: pages.and_then(|n| u32::try_from(n).ok()),
-        hits: hits.into_iter().map(hit).collect(),
+        hits: hits.into_iter().map(|Venue(hit)| hit).collect(),
     })
 }
 
@@ -127,31 +127,49 @@ fn beginning(body: &[u8]) -> Option<u32> {
     u32::try_from(meta.total_pages.int()?).ok()
 }
 
-fn hit(hit: VenueHit<'_>) -> Hit<'_> {
-    let slots = hit.availability.slots.0.unwrap_or_default();
-    let shown = slots.len();
-    Hit {
-        venue_id: hit.id.venue_id(),
-        name: hit.name.into_text(),
-        neighborhood: hit.neighborhood.into_text(),
-        price_range: hit.price_range.int(),
-        rating: hit.rating.average.number(),
-        rating_count: hit.rating.count.int(),
-        url_slug: hit.url_slug.into_text(),
-        image: hit.images.0.and_then(|images| images.into_iter().next()).and_then(Leaf::into_text),
-        shown,
-        slots: slots.into_iter().filter_map(offer).collect(),
+/// A venue in our words as soon as it is read: what the upstream says is several times as large, and a city has
+/// thousands of venues.
+#[derive(Clone, Debug)]
+pub(crate) struct Venue<'a>(Hit<'a>);
+
+impl<'de> Deserialize<'de> for Venue<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Venue<'de>, D::Error> {
+        let hit = VenueHit::deserialize(deserializer)?;
+        let offers = hit.availability.slots.0.unwrap_or_default();
+        Ok(Venue(Hit {
+            venue_id: hit.id.venue_id(),
+            name: hit.name.into_text(),
+            neighborhood: hit.neighborhood.into_text(),
+            price_range: hit.price_range.int(),
+            rating: hit.rating.average.number(),
+            rating_count: hit.rating.count.int(),
+            url_slug: hit.url_slug.into_text(),
+            image: hit.images.0.and_then(Leaf::into_text),
+            shown: offers.len(),
+            slots: offers.into_iter().filter_map(|Seat(offer)| offer).collect(),
+        }))
     }
 }
 
-fn offer(slot: SlotHit<'_>) -> Option<Offer<'_>> {
-    let time = |leaf: &Leaf<'_>| leaf.text().and_then(|text| clock::local(&text));
-    Some(Offer {
-        start: time(&slot.date.start)?,
-        end: time(&slot.date.end),
-        config_id: slot.config.id.int(),
-        seating: slot.config.seating.into_text(),
-    })
+/// The same of a slot; nothing when its time cannot be read.
+#[derive(Clone, Debug)]
+pub(crate) struct Seat<'a>(Option<Offer<'a>>);
+
+impl<'de> Deserialize<'de> for Seat<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Seat<'de>, D::Error> {
+        let SlotHit { date, config } = SlotHit::deserialize(deserializer)?;
+        let time = |leaf: &Leaf<'_>| match leaf {
+            Leaf::Text(text) => clock::local(text),
+            _ => None,
+        };
+        let offer = |start| Offer {
+            start,
+            end: time(&date.end),
+            config_id: config.id.int(),
+            seating: config.seating.into_text(),
+        };
+        Ok(Seat(time(&date.start).map(offer)))
+    }
 }
 
 /// What is asked for, as far as it has to be known again.
@@ -275,7 +293,7 @@ upstream_object! {
     Search {
         "nbPages" => pages: Leaf<'a>,
         "nbHits" => total: Leaf<'a>,
-        "hits" => hits: List<VenueHit<'a>>,
+        "hits" => hits: List<Venue<'a>>,
     }
 }
 
@@ -288,7 +306,7 @@ upstream_object! {
         "price_range_id" => price_range: Leaf<'a>,
         "rating" => rating: Rating<'a>,
         "url_slug" => url_slug: Leaf<'a>,
-        "images" => images: List<Leaf<'a>>,
+        "images" => images: First<Leaf<'a>>,
         "availability" => availability: Availability<'a>,
     }
 }
@@ -304,7 +322,7 @@ upstream_object! {
 upstream_object! {
     /// When there are tables.
     Availability {
-        "slots" => slots: List<SlotHit<'a>>,
+        "slots" => slots: List<Seat<'a>>,
     }
 }
 

@@ -1,9 +1,7 @@
 //! Pages that show not one table though they had many a moment ago, while others still do: an upstream that is half out
 //! of order answers like that, every venue in its place. Such an answer is a part until the next one says the same.
 
-use std::collections::BTreeMap;
-
-use stakeout_core::{Facts, Value};
+use stakeout_core::{Facts, Named, Value};
 
 use super::normalize::Answered;
 
@@ -14,7 +12,7 @@ const LEAST: i64 = 5;
 
 /// What the pages of a poll show, next to what they showed before.
 pub(super) struct Shown {
-    now: BTreeMap<String, Value>,
+    now: Named,
     /// Pages that lost everything, by party size and number.
     pub(super) emptied: Vec<String>,
 }
