@@ -58,6 +58,9 @@ pub(crate) enum Command {
     /// The benchmark upstream; serves until its input closes.
     #[command(hide = true)]
     Upstream,
+    /// A city's restaurants, whose tables move in real time; serves until its input closes.
+    #[command(hide = true)]
+    City,
     /// So many listeners; prints what they heard when its input closes.
     #[command(hide = true)]
     Listen {
@@ -77,6 +80,19 @@ pub(crate) enum Command {
         /// How long to run after the warm-up.
         seconds: u64,
     },
+    /// One part of a bucket's reading without the others, for a profiler: `bucket same 100`.
+    Bucket {
+        /// What is done.
+        #[arg(value_enum)]
+        part: Part,
+        /// How often.
+        times: u32,
+    },
+    /// All buckets of a city kept fresh for so long after two minutes of warm-up, for a profiler: `fresh 180`.
+    Fresh {
+        /// How long.
+        seconds: u64,
+    },
     /// An engine with so many targets; prints what it took and needs.
     #[command(hide = true)]
     Million {
@@ -87,6 +103,19 @@ pub(crate) enum Command {
         /// How many.
         targets: u64,
     },
+}
+
+/// What can be done with a bucket's answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Part {
+    /// Understood and compared: nothing is new.
+    Same,
+    /// Understood and compared: some of it is new.
+    Changed,
+    /// Parsed into plain types: the floor.
+    Typed,
+    /// Recognised as the same bytes.
+    Repeat,
 }
 
 /// How long to look.

@@ -17,8 +17,13 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Starts this programme again as an upstream.
     pub(crate) fn start() -> anyhow::Result<Upstream> {
+        Upstream::start_as("upstream")
+    }
+
+    /// The same as another one, by the word that this programme knows it by.
+    pub(crate) fn start_as(word: &str) -> anyhow::Result<Upstream> {
         let mut child = std::process::Command::new(std::env::current_exe()?)
-            .arg("upstream")
+            .arg(word)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
@@ -32,6 +37,11 @@ impl Upstream {
     /// Processor seconds that it and this process have used so far: what a poll costs the machine.
     pub(crate) fn cpu_seconds_with_ours(&self) -> f64 {
         [self.child.id(), std::process::id()].into_iter().filter_map(cpu_seconds).sum()
+    }
+
+    /// Processor seconds that it has used so far.
+    pub(crate) fn cpu_seconds(&self) -> f64 {
+        cpu_seconds(self.child.id()).unwrap_or(0.0)
     }
 
     /// The address of `path`, which begins with `/`.
