@@ -106,13 +106,10 @@ pub(crate) fn text(out: &mut String, value: &str) {
 /// Cents as the upstream writes dollars: the shortest decimal, whole ones without a point.
 pub(crate) fn hundredths(out: &mut String, value: u64) {
     whole(out, value / 100);
-    let rest = value % 100;
-    if rest > 0 {
-        out.push('.');
-        out.push(digit(rest / 10));
-        if rest % 10 > 0 {
-            out.push(digit(rest % 10));
-        }
+    match (value / 10 % 10, value % 10) {
+        (0, 0) => {}
+        (tenths, 0) => out.extend(['.', digit(tenths)]),
+        (tenths, rest) => out.extend(['.', digit(tenths), digit(rest)]),
     }
 }
 
