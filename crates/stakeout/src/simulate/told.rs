@@ -96,8 +96,8 @@ fn is_beside(watch: &Watch, told: &[Told], drop: &Drop, look: &Poll) -> bool {
     })
 }
 
-/// Whether a look that was not whole had shown the venue with a table since the last whole one before the drop opened:
-/// whoever saw that does not know that it went before the drop came.
+/// Whether a look that was not whole had shown the venue with a table since it was last proven to have none before the
+/// drop opened, shown so or missing from two whole looks: whoever saw that does not know that it went before the drop came.
 fn is_shown_in_part(
     truth: Truth<'_>,
     watch: &Watch,
@@ -106,12 +106,16 @@ fn is_shown_in_part(
 ) -> bool {
     polls.iter().filter(|(bucket, _)| bucket.day == drop.bucket.day).any(|(bucket, polls)| {
         let before = &polls[..polls.partition_point(|poll| poll.began <= drop.opened)];
-        let parts = before.iter().rev().take_while(|poll| !poll.whole).filter(|poll| !poll.lost);
-        let shows = |at: Time| {
-            let listed = truth.listed(drop.slot.venue, *bucket, &watch.parties, at);
-            matches!(listed, Listed::Bookable(_))
-        };
-        parts.flat_map(moments).any(shows)
+        let listed = |at: Time| truth.listed(drop.slot.venue, *bucket, &watch.parties, at);
+        let mut proof = 0;
+        let since = before.iter().rev().take_while(|poll| {
+            if poll.whole {
+                proof += if listed(poll.began) == Listed::Absent { 1 } else { LOOKS_BACK };
+            }
+            proof < LOOKS_BACK
+        });
+        let parts = since.filter(|poll| !poll.whole && !poll.lost);
+        parts.flat_map(moments).any(|at| matches!(listed(at), Listed::Bookable(_)))
     })
 }
 
@@ -339,6 +343,46 @@ mod tests {
         let seen = tallied_later_table(&[0, 20, 40, 100]);
         assert!(seen.wrong.is_empty(), "{:?}", seen.wrong);
         assert_eq!(seen.too_short, 1, "the first table was gone before anybody looked");
+    }
+
+    /// A venue that is not listed while it has nothing has a table at 20:30 from the 20th second to the 70th, which only
+    /// a part of an answer shows, and one at 21:00 from the 100th to the 140th. Whole looks at these seconds and at the
+    /// 120th tell nothing of the second.
+    fn tallied_after_a_part(whole: &[i64]) -> Tally {
+        let config = MarketConfig { absent_one_in: 1, ..MarketConfig::still(1, 3) };
+        let market = Market::new(config);
+        let start = market.config().start;
+        let venue = market.venues()[0].id;
+        let day = market.dates().nth(2).expect("two weeks");
+        let at = |seconds: i64| start + Span::secs(seconds);
+        let table = |hour: i8, minute: i8, open: (i64, i64)| Table {
+            venue,
+            start: day.at(hour, minute, 0, 0),
+            parties: (1, 8),
+            open: vec![(at(open.0), at(open.1))],
+        };
+        let market = market.with_table(&table(20, 30, (20, 70))).with_table(&table(21, 0, (100, 140)));
+        let watch = Watch::default();
+        let drops = market.truth().drops(&watch, start, start + Span::hours(1));
+        assert_eq!(drops.len(), 2, "{drops:?}");
+        let bucket = Bucket::new(day, watch.times[1]);
+        let seconds: std::collections::BTreeSet<i64> = whole.iter().copied().chain([30, 120]).collect();
+        let look = |second: i64| {
+            let mut look = Poll::at(at(second));
+            look.whole = second != 30;
+            look
+        };
+        let looks: Vec<Poll> = seconds.into_iter().map(look).collect();
+        let told = [Told { bucket, slot: Slot { venue, start: day.at(20, 30, 0, 0) }, at: at(30) }];
+        tally(market.truth(), &watch, &drops, |_| true, &[(bucket, looks)].into(), &told)
+    }
+
+    #[test]
+    fn a_venue_missing_once_since_a_part_of_an_answer_showed_it_is_not_known_to_have_had_nothing() {
+        let once = tallied_after_a_part(&[0, 10, 90]);
+        assert_eq!((once.unproven, once.untold.len()), (1, 0), "{once:?}");
+        let twice = tallied_after_a_part(&[0, 10, 80, 90]);
+        assert_eq!((twice.unproven, twice.untold.len()), (0, 1), "{twice:?}");
     }
 
     #[test]
