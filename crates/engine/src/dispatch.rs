@@ -214,10 +214,9 @@ impl Dispatcher {
 
     async fn handle(&mut self, message: Message) {
         match message {
-            Message::Found(Found { claims, look, complete }) => {
-                self.looked = complete.map_or(self.looked, |looked| self.looked.max(looked));
+            Message::Found(found) => {
                 let mut surplus = Vec::new();
-                for claim in self.without_overtaken(claims, look) {
+                for claim in self.arrived(found).await {
                     // An older claim of the same target lost its lease: this one takes its place.
                     self.let_go(claim.target);
                     let again = self.mode == Mode::Pass && self.polled.contains(&claim.target);
@@ -244,13 +243,7 @@ impl Dispatcher {
             Message::Changed(targets) => {
                 self.shared.live.replanned();
                 let dropped = self.let_go_of_replanned(&targets);
-                if self.shared.store.is_shared() {
-                    // Looking helps only when they are back.
-                    self.give_back_later(dropped);
-                } else {
-                    self.give_back(dropped).await;
-                }
-                self.shared.look.notify_one();
+                self.give_back_and_look(dropped).await;
             }
             Message::Barrier(answer) => self.barriers.push((self.shared.clock.now(), answer)),
         }

@@ -7,11 +7,17 @@ mod withholding;
 
 use std::sync::Arc;
 
+use async_trait::async_trait;
+use bytes::Bytes;
 use serde_json::json;
-use stakeout_core::Span;
+use stakeout_core::cadence::Fixed;
+use stakeout_core::{Failure, FieldType, Kind, Observation, Plan, Request, Response, Span, TargetSpec};
+use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::http::HttpFetch;
-use stakeout_engine::{Engine, EngineConfig};
+use stakeout_engine::{Clock, Engine, EngineConfig, Fetch};
 use stakeout_sim::{Act, Loopback};
+use stakeout_store::Validators;
+use support::source::MadeUp;
 use support::{items, json_source, watching, within};
 use withholding::Withholding;
 
@@ -62,4 +68,55 @@ async fn a_poll_that_is_asked_for_while_a_claim_is_answered_is_made() {
     within(server.requests_reached(1)).await;
     assert_eq!(server.seen()[0].path, "/a");
     within(engine.shutdown()).await.expect("clean shutdown");
+}
+
+/// Answers a catalogue of two documents; from then on the store withholds the answer to the next claim.
+struct Library(Arc<Withholding>);
+
+#[async_trait]
+impl Fetch for Library {
+    async fn fetch(
+        &self,
+        request: &Request,
+        _: &Validators,
+        _: &FetchLimits,
+        _: &Clock,
+    ) -> Result<Answer, Failure> {
+        if request.url == "catalogue" {
+            self.0.withhold("claim");
+        }
+        let response =
+            Response { status: 200, body: Bytes::from_static(b"{}"), content_type: None, age: Span::ZERO };
+        Ok(Answer::Full(response, Validators::default()))
+    }
+}
+
+fn listed(_: &[Arc<Kind>], target: &TargetSpec, _: &[u8]) -> Result<Observation, Failure> {
+    let documents = || ["a", "b"].map(|key| TargetSpec::new(key, "document")).to_vec();
+    let targets = (target.role == "catalogue").then(documents);
+    Ok(Observation { targets, ..Observation::complete(vec![]) })
+}
+
+#[tokio::test]
+async fn what_a_pass_brings_to_light_is_polled_though_it_is_claimed_before_the_news_of_it() {
+    let store = Arc::new(Withholding::new());
+    let number = [("number", FieldType::Int)];
+    let kinds = vec![support::source::kind("library", "documents", &number, vec![])];
+    let catalogue = TargetSpec::new("catalogue", "catalogue");
+    let plan = |_: &TargetSpec| Plan::Fixed(Fixed { every: Span::hours(1), eager: true, place: None });
+    let source = Arc::new(MadeUp::new("library", kinds, catalogue, listed, plan));
+    let config = EngineConfig::new(store.clone(), vec![source], Arc::new(Library(store.clone())));
+    let answering = async {
+        store.done().await;
+        // The catalogue's poll lands meanwhile.
+        for _ in 0..1_000 {
+            tokio::task::yield_now().await;
+        }
+        // Whoever gave them back would find them again only when that is done.
+        store.withhold("release");
+        store.answer();
+    };
+    let passing = Engine::pass(config, Span::mins(1));
+    let (report, ()) = within(async { tokio::join!(passing, answering) }).await;
+    assert_eq!(report.expect("a pass").polled, 3);
 }

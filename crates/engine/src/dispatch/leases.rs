@@ -81,6 +81,17 @@ impl Dispatcher {
         });
     }
 
+    /// Gives back claims of plans that have changed, so that somebody finds them by the new ones.
+    pub(super) async fn give_back_and_look(&self, claims: Vec<Claim>) {
+        if self.shared.store.is_shared() {
+            // Looking helps only when they are back.
+            self.give_back_later(claims);
+        } else {
+            self.give_back(claims).await;
+        }
+        self.shared.look.notify_one();
+    }
+
     /// Extends leases that would run out while their targets wait here.
     pub(super) async fn renew_leases(&mut self, now: Time) {
         if now < self.next_renewal || !self.renewals.is_empty() {

@@ -7,7 +7,7 @@ use std::collections::{HashMap, HashSet};
 
 use stakeout_store::{Claim, TargetId};
 
-use super::Dispatcher;
+use super::{Dispatcher, Found, Mode};
 
 /// The targets whose plans changed while a look was under way, each with the newest look that had begun by then: what
 /// that look or an earlier one finds of them may be of the plan before.
@@ -16,6 +16,8 @@ pub(super) struct Overtaken {
     looks: HashMap<TargetId, u64>,
     /// The newest look whose findings arrived here.
     arrived: u64,
+    /// The looks up to this one prove nothing: something that they found went back.
+    unproven: u64,
 }
 
 impl Overtaken {
@@ -51,13 +53,20 @@ impl Dispatcher {
         targets.iter().filter_map(|target| self.let_go(*target)).collect()
     }
 
-    /// Gives back what a look found by plans that changed while it was under way; answers the rest.
-    pub(super) fn without_overtaken(&mut self, found: Vec<Claim>, look: u64) -> Vec<Claim> {
-        let (stale, fresh): (Vec<_>, Vec<_>) =
-            found.into_iter().partition(|claim| self.overtaken.is_stale(claim.target, look));
+    /// Takes in that a look was made; gives back what it found by plans that changed while it was under way, and answers
+    /// the rest. A pass polls whatever was due when it looked.
+    pub(super) async fn arrived(&mut self, Found { claims, look, complete }: Found) -> Vec<Claim> {
+        let is_stale =
+            |claim: &Claim| self.mode == Mode::Service && self.overtaken.is_stale(claim.target, look);
+        let (stale, fresh): (Vec<_>, Vec<_>) = claims.into_iter().partition(is_stale);
         self.overtaken.arrived(look);
         if !stale.is_empty() {
-            self.give_back_later(stale);
+            // Everything that is due is here only after a look that begins when these are back.
+            self.overtaken.unproven = self.shared.looks.begun();
+            self.give_back_and_look(stale).await;
+        }
+        if look > self.overtaken.unproven {
+            self.looked = complete.map_or(self.looked, |looked| self.looked.max(looked));
         }
         fresh
     }
