@@ -21,14 +21,20 @@ use support::source::MadeUp;
 use support::{items, json_source, watching, within};
 use withholding::Withholding;
 
-#[tokio::test]
-async fn a_poll_that_is_asked_for_just_after_a_commit_is_made() {
+/// Two targets that are polled every hour and held in between.
+fn two_targets() -> (Loopback, Arc<Withholding>, EngineConfig) {
     let server = Loopback::start(|_| Act::json(&items(&[("x", 1)])));
     let store = Arc::new(Withholding::new());
     let source = json_source("s", watching(&server.url("/{id}"), json!({"every": "1h", "ids": ["a", "b"]})));
     let fetch = Arc::new(HttpFetch::new().expect("client"));
     let mut config = EngineConfig::new(store.clone(), vec![source], fetch);
     config.keep = Span::hours(2);
+    (server, store, config)
+}
+
+#[tokio::test]
+async fn a_poll_that_is_asked_for_just_after_a_commit_is_made() {
+    let (server, store, config) = two_targets();
     let engine = Engine::start(config).await.expect("start");
     let control = engine.control();
     control.poll_now("s", "b").await.expect("asked");
@@ -50,20 +56,13 @@ async fn a_poll_that_is_asked_for_just_after_a_commit_is_made() {
 
 #[tokio::test]
 async fn a_poll_that_is_asked_for_while_a_claim_is_answered_is_made() {
-    let server = Loopback::start(|_| Act::json(&items(&[("x", 1)])));
-    let store = Arc::new(Withholding::new());
-    let source = json_source("s", watching(&server.url("/{id}"), json!({"every": "1h", "ids": ["a", "b"]})));
-    let fetch = Arc::new(HttpFetch::new().expect("client"));
+    let (server, store, mut config) = two_targets();
     // Every target is within reach, and held until it is due.
-    let mut config = EngineConfig::new(store.clone(), vec![source], fetch);
-    config.keep = Span::hours(2);
     config.ahead = Span::hours(2);
     store.withhold("claim");
     let engine = Engine::start(config).await.expect("start");
     within(store.done()).await;
-    let told = store.once_more("poll_now");
     engine.control().poll_now("s", "a").await.expect("asked");
-    within(told).await;
     store.answer();
     within(server.requests_reached(1)).await;
     assert_eq!(server.seen()[0].path, "/a");

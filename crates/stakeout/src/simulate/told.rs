@@ -312,10 +312,10 @@ mod tests {
         assert!(twice.wrong.iter().all(|(_, wrong)| matches!(wrong, Wrong::Repeated { .. })));
     }
 
-    /// A venue's table at 20:30 is open from the 60th second to the 90th, its table at 21:00 from the 80th on. Looks at
-    /// these seconds, the last of them not whole, tell of the one at 21:00.
-    fn tallied_later_table(seconds: &[i64]) -> Tally {
-        let market = Market::new(MarketConfig::still(1, 3));
+    /// A market with one venue whose tables at 20:30 and 21:00 are open between these seconds, the bucket that shows them,
+    /// and what of it are drops.
+    fn evening(config: MarketConfig, half_past: (i64, i64), nine: (i64, i64)) -> (Market, Bucket, Vec<Drop>) {
+        let market = Market::new(config);
         let (start, venue) = (market.config().start, market.venues()[0].id);
         let day = market.dates().nth(2).expect("two weeks");
         let at = |seconds: i64| start + Span::secs(seconds);
@@ -325,17 +325,24 @@ mod tests {
             parties: (1, 8),
             open: vec![(at(open.0), at(open.1))],
         };
-        let market = market.with_table(&table(20, 30, (60, 90))).with_table(&table(21, 0, (80, 4_000)));
+        let market = market.with_table(&table(20, 30, half_past)).with_table(&table(21, 0, nine));
         let watch = Watch::default();
         let drops = market.truth().drops(&watch, start, start + Span::hours(1));
+        (market, Bucket::new(day, watch.times[1]), drops)
+    }
+
+    /// A venue's table at 20:30 is open from the 60th second to the 90th, its table at 21:00 from the 80th on. Looks at
+    /// these seconds, the last of them not whole, tell of the one at 21:00.
+    fn tallied_later_table(seconds: &[i64]) -> Tally {
+        let (market, bucket, drops) = evening(MarketConfig::still(1, 3), (60, 90), (80, 4_000));
         assert_eq!(drops.len(), 1, "the later table opens where there is one: {drops:?}");
-        let bucket = Bucket::new(day, watch.times[1]);
+        let at = |seconds: i64| market.config().start + Span::secs(seconds);
         let mut looks: Vec<Poll> = seconds.iter().map(|seconds| Poll::at(at(*seconds))).collect();
         let last = looks.last_mut().expect("looks");
         last.whole = false;
-        let slot = Slot { venue, start: day.at(21, 0, 0, 0) };
+        let slot = Slot { venue: market.venues()[0].id, start: bucket.day.at(21, 0, 0, 0) };
         let told = [Told { bucket, slot, at: last.began }];
-        tally(market.truth(), &watch, &drops, |_| true, &[(bucket, looks)].into(), &told)
+        tally(market.truth(), &Watch::default(), &drops, |_| true, &[(bucket, looks)].into(), &told)
     }
 
     #[test]
@@ -350,22 +357,9 @@ mod tests {
     /// 120th tell nothing of the second.
     fn tallied_after_a_part(whole: &[i64]) -> Tally {
         let config = MarketConfig { absent_one_in: 1, ..MarketConfig::still(1, 3) };
-        let market = Market::new(config);
-        let start = market.config().start;
-        let venue = market.venues()[0].id;
-        let day = market.dates().nth(2).expect("two weeks");
-        let at = |seconds: i64| start + Span::secs(seconds);
-        let table = |hour: i8, minute: i8, open: (i64, i64)| Table {
-            venue,
-            start: day.at(hour, minute, 0, 0),
-            parties: (1, 8),
-            open: vec![(at(open.0), at(open.1))],
-        };
-        let market = market.with_table(&table(20, 30, (20, 70))).with_table(&table(21, 0, (100, 140)));
-        let watch = Watch::default();
-        let drops = market.truth().drops(&watch, start, start + Span::hours(1));
+        let (market, bucket, drops) = evening(config, (20, 70), (100, 140));
         assert_eq!(drops.len(), 2, "{drops:?}");
-        let bucket = Bucket::new(day, watch.times[1]);
+        let at = |seconds: i64| market.config().start + Span::secs(seconds);
         let seconds: std::collections::BTreeSet<i64> = whole.iter().copied().chain([30, 120]).collect();
         let look = |second: i64| {
             let mut look = Poll::at(at(second));
@@ -373,8 +367,9 @@ mod tests {
             look
         };
         let looks: Vec<Poll> = seconds.into_iter().map(look).collect();
-        let told = [Told { bucket, slot: Slot { venue, start: day.at(20, 30, 0, 0) }, at: at(30) }];
-        tally(market.truth(), &watch, &drops, |_| true, &[(bucket, looks)].into(), &told)
+        let slot = Slot { venue: market.venues()[0].id, start: bucket.day.at(20, 30, 0, 0) };
+        let told = [Told { bucket, slot, at: at(30) }];
+        tally(market.truth(), &Watch::default(), &drops, |_| true, &[(bucket, looks)].into(), &told)
     }
 
     #[test]
