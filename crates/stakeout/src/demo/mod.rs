@@ -23,6 +23,7 @@ use stakeout_sources::fpv::{FpvConfig, FpvSource};
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::{Store, TargetFilter};
+use tempfile::TempDir;
 use tokio_util::sync::CancellationToken;
 
 use self::feed::Feed;
@@ -56,7 +57,7 @@ pub struct DemoArgs {
 pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     let mut terminate = tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())?;
     let place = Place::new(args.data)?;
-    let store = Arc::new(SqliteStore::open(place.directory.join("demo.db"), OpenOptions::default())?);
+    let store = Arc::new(SqliteStore::open(place.directory().join("demo.db"), OpenOptions::default())?);
     let clock = Clock::scaled_from(beginning(&*store).await?, args.speed);
     let time = || {
         let clock = clock.clone();
@@ -86,7 +87,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     ));
     screen.say(&format!(
         "The database is {}. Ctrl-C ends the demo.",
-        place.directory.join("demo.db").display()
+        place.directory().join("demo.db").display()
     ));
     let stop = CancellationToken::new();
     let answering = dashboard.map(|server| {
@@ -159,33 +160,36 @@ fn racing(base_url: &str) -> Result<Arc<dyn Source>> {
     Ok(Arc::new(RacingSource::new(HORSES, &config, identity)?))
 }
 
-/// Where the demo keeps its database.
-struct Place {
-    directory: PathBuf,
-    temporary: bool,
+/// Where the demo keeps its database; a temporary directory is removed when it is dropped.
+enum Place {
+    Given(PathBuf),
+    Temporary(TempDir),
 }
 
 impl Place {
     fn new(given: Option<PathBuf>) -> Result<Place> {
-        let temporary = given.is_none();
-        let name = format!("stakeout-demo-{}", std::process::id());
-        let directory = given.unwrap_or_else(|| std::env::temp_dir().join(name));
-        make(&directory)?;
-        Ok(Place { directory, temporary })
-    }
-}
-
-fn make(directory: &Path) -> Result<()> {
-    std::fs::create_dir_all(directory).with_context(|| {
-        format!("cannot make the directory {}: name another with --data", directory.display())
-    })
-}
-
-impl Drop for Place {
-    fn drop(&mut self) {
-        if self.temporary {
-            // What cannot be removed is in a temporary directory anyway.
-            let _ = std::fs::remove_dir_all(&self.directory);
+        if let Some(directory) = given {
+            std::fs::create_dir_all(&directory)
+                .with_context(|| cannot_make(&directory))
+                .map(|()| Place::Given(directory))
+        } else {
+            let temporary = std::env::temp_dir();
+            tempfile::Builder::new()
+                .prefix("stakeout-demo-")
+                .tempdir_in(&temporary)
+                .with_context(|| cannot_make(&temporary.join("stakeout-demo-…")))
+                .map(Place::Temporary)
         }
     }
+
+    fn directory(&self) -> &Path {
+        match self {
+            Place::Given(directory) => directory,
+            Place::Temporary(directory) => directory.path(),
+        }
+    }
+}
+
+fn cannot_make(directory: &Path) -> String {
+    format!("cannot make the directory {}: name another with --data", directory.display())
 }

@@ -30,6 +30,8 @@ impl Network {
         let place = Ipv4Addr::new(198, 18, (pid >> 6) as u8, (pid as u8 & 63) << 2);
         let nth = |n: u32| Ipv4Addr::from(u32::from(place) + n);
         let network = Network { name: format!("stakeout-{pid}"), cable: format!("stk{pid}"), here: nth(1) };
+        // What a killed run of the same number left behind.
+        network.remove();
         let made = network.make(nth(2));
         if let Err(error) = made {
             println!("skipped: no network can be made (root, and Debian's package iproute2): {error}");
@@ -50,6 +52,12 @@ impl Network {
         ip(&format!("-n {name} link set far up"))
     }
 
+    /// Whatever was made of it.
+    fn remove(&self) {
+        let _ = ip(&format!("link del {}", self.cable));
+        let _ = ip(&format!("netns del {}", self.name));
+    }
+
     fn cable(&self, state: &str) {
         ip(&format!("link set {} {state}", self.cable)).expect("a cable");
     }
@@ -57,9 +65,7 @@ impl Network {
 
 impl Drop for Network {
     fn drop(&mut self) {
-        // Whatever was made of it.
-        let _ = ip(&format!("link del {}", self.cable));
-        let _ = ip(&format!("netns del {}", self.name));
+        self.remove();
     }
 }
 

@@ -8,9 +8,6 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use tokio_postgres::NoTls;
 
-/// Servers of this process.
-static SERVERS: AtomicU32 = AtomicU32::new(0);
-
 /// A running server. It ends and cleans up when the process that started it is gone, however it went.
 pub struct PostgresServer {
     directory: PathBuf,
@@ -20,11 +17,12 @@ pub struct PostgresServer {
     _keeper: Child,
 }
 
-/// Starts the server, says so, and waits for the end of its input.
+/// Starts the server, says so and where, and waits for the end of its input.
 const SCRIPT: &str = r#"
 set -eu
-dir=$1; bin=$2
-mkdir -m 700 "$dir"
+bin=$2
+# Never one that is there: what was killed together with its keeper left its directory behind.
+dir=$(mktemp -d "$1-XXXXXX")
 stop() { "$bin/pg_ctl" -D "$dir/data" -m immediate stop >/dev/null 2>&1 || true; rm -rf "$dir"; }
 trap stop EXIT
 if [ -n "${TLS_KEY:-}" ]; then
@@ -35,7 +33,7 @@ fi
 "$bin/initdb" -D "$dir/data" -U stakeout -A trust -E UTF8 --locale=C --no-sync >"$dir/initdb.log" 2>&1
 "$bin/pg_ctl" -D "$dir/data" -l "$dir/log" -w -o "-k '$dir' -c listen_addresses='' -c max_connections=300 $3" \
     start >/dev/null
-echo ready
+echo "ready $dir"
 cat >/dev/null
 "#;
 
@@ -114,20 +112,24 @@ impl PostgresServer {
 
     fn start_with(options: &str, variables: &[(&str, &str)]) -> Result<PostgresServer, String> {
         let bin = programs().ok_or("PostgreSQL is not installed (Debian's package postgresql)")?;
-        let n = SERVERS.fetch_add(1, Ordering::Relaxed);
-        let directory = std::env::temp_dir().join(format!("stakeout-pg-{}-{n}", std::process::id()));
+        let names = std::env::temp_dir().join("stakeout-pg");
         let mut command = unprivileged(Path::new("sh"));
-        command.args(["-c", SCRIPT, "sh"]).arg(&directory).arg(&bin).arg(options).current_dir("/");
+        command.args(["-c", SCRIPT, "sh"]).arg(&names).arg(&bin).arg(options).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).envs(variables.iter().copied());
         let mut keeper = command.spawn().map_err(|e| format!("PostgreSQL cannot be started: {e}"))?;
         let mut said = String::new();
         if let Some(out) = keeper.stdout.take() {
             BufReader::new(out).read_line(&mut said).map_err(|e| format!("PostgreSQL says nothing: {e}"))?;
         }
-        if said.trim() != "ready" {
+        let Some(directory) = said.trim_end().strip_prefix("ready ") else {
             return Err(format!("PostgreSQL in {} did not start", bin.display()));
-        }
-        Ok(PostgresServer { directory, bin, databases: AtomicU32::new(0), _keeper: keeper })
+        };
+        Ok(PostgresServer {
+            directory: PathBuf::from(directory),
+            bin,
+            databases: AtomicU32::new(0),
+            _keeper: keeper,
+        })
     }
 
     /// The socket that the server listens on.
