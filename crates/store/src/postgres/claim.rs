@@ -12,31 +12,9 @@ use super::fault::Work;
 use super::{PgStore, all, one, rows};
 use crate::{Claim, ClaimRequest, TargetId};
 
-/// One statement takes the earliest of all sources. What others are about to take is skipped, so nobody waits. A held
-/// row whose lease ends between now and the horizon is found by its wake time, but must not be taken early. Only what
-/// was taken comes back: a large answer would keep the rows locked while a slow reader reads.
-///
-/// Nobody waits for the disk, so a server that crashes may forget a claim; the token therefore comes from the clock, and
-/// whoever claims the target afterwards does not get the token of somebody who still believes in his.
+/// One statement takes the earliest of all sources; the function says how.
 const TAKE: &str = "
-    WITH clock AS MATERIALIZED (
-        SELECT CASE WHEN $1 THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ELSE $2 END AS now_us,
-            set_config('synchronous_commit', 'off', true) AS relaxed
-    ), candidates AS MATERIALIZED (
-        SELECT c.* FROM sources s, clock, LATERAL (
-            SELECT t.id, t.due_us, t.focused, t.priority, t.owner IS NOT NULL AS held FROM targets t
-            WHERE t.source_id = s.id AND t.wake_us <= $3
-                AND (t.owner IS NULL OR t.lease_until_us <= clock.now_us)
-            ORDER BY t.wake_us, t.focused DESC, t.priority DESC LIMIT $4
-            FOR UPDATE SKIP LOCKED
-        ) AS c
-        WHERE s.name = ANY ($5)
-        ORDER BY c.due_us, c.focused DESC, c.priority DESC LIMIT $4
-    )
-    UPDATE targets t SET fence = greatest(t.fence + 1, CASE WHEN $1 THEN clock.now_us END), owner = $6, lease_until_us = greatest(clock.now_us, c.due_us) + $7,
-        wake_us = greatest(clock.now_us, c.due_us) + $7
-    FROM candidates c, clock WHERE t.id = c.id
-    RETURNING t.id, t.fence, t.lease_until_us, c.held, clock.now_us";
+    SELECT o_id, o_fence, o_lease_until, o_held, o_now FROM stakeout_take($1, $2, $3, $4, $5, $6, $7)";
 
 static READ: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -76,12 +54,12 @@ impl PgStore {
         )
         .await?;
         let Some(first) = taken.first() else { return Ok(Vec::new()) };
-        self.offset.measure(request.now, first.try_get("now_us")?);
+        self.offset.measure(request.now, first.try_get(4)?);
         let mut by_id: HashMap<i64, Taken> = HashMap::with_capacity(taken.len());
         for row in &taken {
-            let lease_until = self.offset.to_engine(row.try_get("lease_until_us")?);
-            let taken = Taken { fence: rows::number(row, "fence")?, lease_until, held: row.try_get("held")? };
-            by_id.insert(row.try_get("id")?, taken);
+            let lease_until = self.offset.to_engine(row.try_get(2)?);
+            let taken = Taken { fence: row.try_get::<_, i64>(1)? as u64, lease_until, held: row.try_get(3)? };
+            by_id.insert(row.try_get(0)?, taken);
         }
         let ids: Vec<i64> = by_id.keys().copied().collect();
         let mut claims = Vec::with_capacity(ids.len());

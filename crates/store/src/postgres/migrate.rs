@@ -28,7 +28,10 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[
         include_str!("../../migrations/postgres/0004_dedupe.sql"),
         include_str!("../../migrations/postgres/0004_plans.sql"),
-        include_str!("../../migrations/postgres/0004_roots.sql"),
+    ],
+    &[
+        include_str!("../../migrations/postgres/0005_roots.sql"),
+        include_str!("../../migrations/postgres/0005_claims.sql"),
     ],
 ];
 

@@ -9,7 +9,7 @@ use stakeout_store::{Effect, StoreError};
 use crate::support::{commit_busy, database, number, open, raw};
 
 /// The schema version of this program.
-const STEPS: i64 = 4;
+const STEPS: i64 = 5;
 
 #[tokio::test]
 async fn nodes_that_start_together_make_one_schema() {
