@@ -100,7 +100,12 @@ async fn looks(scene: &Scene) -> anyhow::Result<u64> {
         matches!(row.last_outcome, Some(Baseline | Changed | Partial | Unchanged))
     };
     if let Some(odd) = buckets.iter().find(|row| !seen(row)) {
-        anyhow::bail!("the bucket {} was not seen: {:?} {:?}", odd.spec.key, odd.last_outcome, odd.last_error);
+        anyhow::bail!(
+            "the bucket {} was not seen: {:?} {:?}",
+            odd.spec.key,
+            odd.last_outcome,
+            odd.last_error
+        );
     }
     Ok(buckets.iter().map(|row| row.poll_no).sum())
 }

@@ -97,7 +97,8 @@ pub struct Kind {
 /// One more SQL view about a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KindView {
-    /// Its name and, with the source kind as prefix, its full one: `drop_events`.
+    /// Its name and, with the source kind as prefix, its full one: `drop_events`. One of the collection's own name takes
+    /// the place of the view of what is held.
     pub name: String,
     /// What it shows.
     pub shows: Shows,
@@ -106,6 +107,13 @@ pub struct KindView {
 /// What a [`KindView`] shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Shows {
+    /// Records of the past, too, with the time since when nobody holds them (`gone_at`): for things that are over rather
+    /// than gone, like last week's races.
+    Past {
+        /// Also those that were taken away while what they hang on was still there: a runner whose history refers to it,
+        /// but not a placing that was corrected.
+        withdrawn: bool,
+    },
     /// All records, also those that are gone, with their `state`: `open`, `closed` (taken away) or `passed` (its own
     /// time was over).
     Life,

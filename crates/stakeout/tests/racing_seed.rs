@@ -39,7 +39,7 @@ fn day(seed: u64, races: u32) -> (Arc<Upstream>, jiff::civil::Date) {
 }
 
 /// Nothing refers to something that is not there.
-const ORPHANS: [(&str, &str); 4] = [
+const ORPHANS: [(&str, &str); 8] = [
     (
         "SELECT count(*) FROM odds_history o LEFT JOIN entrants e ON e.entrant_id = o.entrant WHERE e.entrant_id IS NULL",
         "odds without an entrant",
@@ -55,6 +55,22 @@ const ORPHANS: [(&str, &str); 4] = [
     (
         "SELECT count(*) FROM races r LEFT JOIN meetings m ON m.meeting_id = r.meeting WHERE m.meeting_id IS NULL",
         "races without a meeting",
+    ),
+    (
+        "SELECT count(*) FROM status_history h LEFT JOIN races r ON r.race_id = h.race WHERE r.race_id IS NULL",
+        "a status without a race",
+    ),
+    (
+        "SELECT count(*) FROM race_pools p LEFT JOIN races r ON r.race_id = p.race WHERE r.race_id IS NULL",
+        "pools without a race",
+    ),
+    (
+        "SELECT count(*) FROM race_results x LEFT JOIN entrants e ON e.entrant_id = x.entrant WHERE e.entrant_id IS NULL",
+        "results without an entrant",
+    ),
+    (
+        "SELECT count(*) FROM dividends d LEFT JOIN races r ON r.race_id = d.race WHERE r.race_id IS NULL",
+        "dividends without a race",
     ),
 ];
 
@@ -264,6 +280,48 @@ fn seed_7_8_two_engines_on_one_store_tell_everything_once_and_pruning_orphans_no
     assert!(rows("SELECT count(*) FROM odds_history") < before / 2, "of {before} rows of history");
     for (sql, what) in ORPHANS {
         assert_eq!(rows(sql), 0, "{what}");
+    }
+}
+
+#[test]
+fn races_whose_day_has_left_the_catalogue_can_still_be_read_with_all_that_refers_to_them() {
+    let (_, date) = day(33, 8);
+    let days = (0..4).map(|n| {
+        let date = date.checked_add(jiff::Span::new().days(n)).expect("a date");
+        Day::new(&DayConfig::new(33 + n as u64, date).with_races(8))
+    });
+    let upstream = Arc::new(Upstream::new(days));
+    let start = nz_time(date, 9, 0);
+    let (runtime, clock) = virtual_runtime(start).expect("runtime");
+    let dir = tempfile::tempdir().expect("dir");
+    let path = dir.path().join("days.db");
+    let store = Arc::new(SqliteStore::open(&path, OpenOptions::default()).expect("open"));
+    let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
+    let mut config = EngineConfig::new(store.clone(), vec![source(None)], fetch);
+    config.clock = clock.clone();
+    let read_at = |day: usize, conn: &Connection, of: &str| {
+        let truth = upstream.days()[day].truth();
+        let ids: Vec<String> = truth.iter().map(|race| format!("'{}'", race.id)).collect();
+        count(conn, &format!("SELECT count(*) FROM {of} IN ({})", ids.join(", ")))
+    };
+    const RESULTS: &str = "race_results WHERE race";
+    const RACES: &str = "races WHERE gone_at IS NOT NULL AND race_id";
+    let engine = runtime.block_on(async {
+        let engine = Engine::start(config).await.expect("start");
+        clock.sleep_until(start + Span::hours(20)).await;
+        engine
+    });
+    let results = read_at(0, &read(&path), RESULTS);
+    assert!(results >= 9 && read_at(0, &read(&path), RACES) == 0, "{results} placings while they are in it");
+    runtime.block_on(async {
+        clock.sleep_until(start + Span::hours(80)).await;
+        engine.shutdown().await.expect("stop");
+    });
+    let conn = read(&path);
+    assert_eq!(read_at(0, &conn, RACES), 8, "left the catalogue");
+    assert_eq!(read_at(0, &conn, RESULTS), results, "the placings that counted");
+    for (sql, what) in ORPHANS {
+        assert_eq!(count(&conn, sql), 0, "{what}");
     }
 }
 

@@ -1,7 +1,7 @@
 //! SQL views generated from the sources' kinds, so that anyone can open the database and read it.
 //!
-//! Pure text for both dialects. A view of a kind shows the records that somebody holds, a view of a stream its whole
-//! history. A field always keeps its name: a fixed column of the same name is left out.
+//! Pure text for both dialects. A view of a kind shows the records that somebody holds, unless the kind asks for those of
+//! the past, too; a view of a stream shows its whole history. A field always keeps its name: a fixed column of the same name is left out.
 
 mod alerts;
 mod more;
@@ -50,8 +50,10 @@ pub fn views(dialect: Dialect, kinds: &[Kind], tables: &[String]) -> Result<Vec<
     for kind in kinds {
         let names = [&kind.family, &kind.collection].into_iter().chain(kind.fields.iter().map(|f| &f.name));
         names.chain(kind.streams.iter().map(|s| &s.name)).try_for_each(|name| check(name))?;
-        full.insert(kind.full_name(), kind_select(dialect, kind));
-        bare.entry(kind.collection.clone()).or_default().push(kind.full_name());
+        if !kind.views.iter().any(|view| view.name == kind.collection) {
+            full.insert(kind.full_name(), kind_select(dialect, kind, Since::Held));
+            bare.entry(kind.collection.clone()).or_default().push(kind.full_name());
+        }
         for stream in &kind.streams {
             let name = format!("{}_{}", kind.family, stream.name);
             full.insert(name.clone(), stream_select(dialect, kind, stream));
@@ -159,7 +161,16 @@ impl Select {
     }
 }
 
-fn kind_select(dialect: Dialect, kind: &Kind) -> String {
+/// Which records of a kind are shown.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Since {
+    /// Those that somebody holds.
+    Held,
+    /// Those that somebody ever held, until they are pruned; `withdrawn` ones only if asked for.
+    Ever { withdrawn: bool },
+}
+
+fn kind_select(dialect: Dialect, kind: &Kind, since: Since) -> String {
     let mut select = Select::default();
     for Field { name, ty, .. } in &kind.fields {
         select.column(field(dialect, "r.body", name, *ty), name);
@@ -170,10 +181,18 @@ fn kind_select(dialect: Dialect, kind: &Kind) -> String {
     select.column("p.key".into(), "parent");
     select.column(iso(dialect, "r.first_seen_us"), "first_seen");
     select.column(iso(dialect, "r.changed_us"), "last_changed");
+    let held = match since {
+        Since::Held => " AND r.gone_us IS NULL",
+        Since::Ever { withdrawn } => {
+            select.column(iso(dialect, "r.gone_us"), "gone_at");
+            // What went with what it hangs on went in the same commit.
+            if withdrawn { "" } else { " AND (r.gone_us IS NULL OR r.gone_us >= p.gone_us)" }
+        }
+    };
     select.sql(&format!(
         "FROM records r\nJOIN sources s ON s.id = r.source_id\n\
          LEFT JOIN records p ON p.source_id = r.source_id AND p.fingerprint = r.parent\n\
-         WHERE r.kind = '{}' AND r.gone_us IS NULL",
+         WHERE r.kind = '{}'{held}",
         kind.full_name()
     ))
 }
@@ -190,6 +209,8 @@ fn stream_select(dialect: Dialect, kind: &Kind, stream: &Stream) -> String {
         select.0.insert(0, ("r.key".into(), singular.to_owned()));
     }
     select.column(iso(dialect, "h.at_us"), "timestamp");
+    // Moves between this row and the one before are lost.
+    select.column("h.gap".into(), "gap");
     select.column("s.name".into(), "source");
     select.sql(&format!(
         "FROM history h\nJOIN records r ON r.source_id = h.source_id AND r.fingerprint = h.fingerprint\n\

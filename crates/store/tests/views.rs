@@ -96,6 +96,7 @@ SELECT
     r.key AS "entrant",
     CAST(json_extract(h.values_json, '$.win') AS REAL) AS "win",
     strftime('%Y-%m-%dT%H:%M:%S', h.at_us / 1000000, 'unixepoch') || printf('.%03dZ', h.at_us / 1000 % 1000) AS "timestamp",
+    h.gap AS "gap",
     s.name AS "source""#;
     assert_eq!(sql(Dialect::Sqlite, "racing_odds_history"), format!("{sqlite}{rest}"));
     let postgres = r#"CREATE VIEW "racing_odds_history" AS
@@ -103,6 +104,7 @@ SELECT
     r.key AS "entrant",
     (h.values_json::jsonb ->> 'win')::double precision AS "win",
     to_char(to_timestamp(h.at_us / 1000 / 1000.0) AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') AS "timestamp",
+    h.gap AS "gap",
     s.name AS "source""#;
     assert_eq!(sql(Dialect::Postgres, "racing_odds_history"), format!("{postgres}{rest}"));
 }
@@ -227,7 +229,10 @@ async fn anyone_can_open_the_database_and_read_it() {
             "NULL · NULL · 0 · NULL · stable · nyc · 2027-01-15T08:00:01.000Z",
         ]
     );
-    assert_eq!(query(&path, "SELECT * FROM odds_history"), ["r1|7 · 3.0 · 2027-01-15T08:00:01.000Z · nyc"]);
+    assert_eq!(
+        query(&path, "SELECT * FROM odds_history"),
+        ["r1|7 · 3.0 · 2027-01-15T08:00:01.000Z · 0 · nyc"]
+    );
     assert_eq!(
         query(&path, "SELECT * FROM ingest_targets"),
         ["nyc · a · 10000 · 50 · 2027-01-15T08:00:11.000Z · 1 · ok · 2027-01-15T08:00:01.000Z"]

@@ -19,7 +19,15 @@ use crate::ConfigRefused;
 use crate::json::LimitsConfig;
 use crate::written::{Duration, Secret};
 
-const CATALOGUE_EVERY: (Span, Span) = (Span::secs(10), Span::hours(24));
+const CATALOGUE_EVERY: (Span, Span) = (Span::secs(10), Span::hours(1));
+
+/// The catalogue is read on a grid that every full hour is on, so that one look is the day's import at 06:00 in New
+/// Zealand, summer and winter.
+fn meets_the_hours(every: Span) -> bool {
+    let (least, most) = CATALOGUE_EVERY;
+    (least..=most).contains(&every) && Span::hours(1).as_us() % every.as_us() == 0
+}
+
 /// The upstream shows its own changes about every 15 s.
 const REFRESH: Span = Span::secs(15);
 /// The words that choose a table.
@@ -266,9 +274,11 @@ impl RacingConfig {
         let countdown =
             self.cadence.countdown().map_err(|error| ConfigRefused::new("cadence", error.to_string()))?;
         let catalogue_every = self.catalogue_every.0;
-        let (least, most) = CATALOGUE_EVERY;
-        if !(least..=most).contains(&catalogue_every) {
-            let message = format!("expected {least} to {most}, found {catalogue_every}");
+        if !meets_the_hours(catalogue_every) {
+            let (least, most) = CATALOGUE_EVERY;
+            let message = format!(
+                "expected {least} to {most}, a whole number of times an hour (30min, 20min, 15min …), found {catalogue_every}"
+            );
             return Err(ConfigRefused::new("catalogue_every", message));
         }
         Ok(Rhythm { countdown, catalogue_every })
@@ -367,9 +377,12 @@ pub(super) fn apply(
         }
         "catalogue_every_ms" => {
             let (least, most) = CATALOGUE_EVERY;
-            let every = value.as_i64().map(Span::ms).filter(|every| (least..=most).contains(every));
+            let every = value.as_i64().map(Span::ms).filter(|every| meets_the_hours(*every));
             rhythm.catalogue_every = every.ok_or_else(|| {
-                refused(format!("give whole milliseconds from {} to {}", least.as_ms(), most.as_ms()))
+                let (least, most) = (least.as_ms(), most.as_ms());
+                refused(format!(
+                    "give whole milliseconds from {least} to {most} that an hour is a multiple of"
+                ))
             })?;
         }
         "odds_moved_percent" => thresholds.odds_moved_percent = threshold()?,

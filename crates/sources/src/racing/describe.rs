@@ -7,15 +7,15 @@ use super::kinds::{Kinds, ODDS_HISTORY};
 use super::normalize::{Expected, event};
 
 /// Reads the answer about one race from a file's bytes. What depends on the moment is told as of the answer's own
-/// stamp.
-pub fn describe_file(body: &[u8]) -> Result<Json, Failure> {
+/// stamp, or as of `now` where it has none.
+pub fn describe_file(body: &[u8], now: Time) -> Result<Json, Failure> {
     let facts = Facts::default();
     let read = |now: Time| {
         let expected = Expected { event_id: None, meeting_id: None, start: None, facts: &facts, now };
         event(&Kinds::new(), &expected, body)
     };
     // The stamp is in the answer: the second reading knows when "now" was.
-    let first = read(Time(i64::MAX))?;
+    let first = read(now)?;
     match first.as_of {
         Some(stamp) => read(stamp).map(|observation| describe(&observation)),
         None => Ok(describe(&first)),

@@ -201,7 +201,8 @@ fn money_by_entrant(runners: &[Runner<'_>], rows: &[MoneyRow<'_>], odd: &mut Odd
     let mut indices = HashMap::with_capacity(runners.len());
     for (index, runner) in runners.iter().enumerate() {
         if let Some(id) = runner.entrant_id.text() {
-            indices.insert(id, index);
+            // Of two with one id the first is the runner.
+            indices.entry(id).or_insert(index);
         }
     }
     for row in rows {

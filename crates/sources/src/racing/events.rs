@@ -4,7 +4,7 @@ use serde_json::{Value as Json, json};
 use stakeout_core::judge::{Change, Draft, Effect, Judgement, by_rules};
 use stakeout_core::{Fingerprint, Rule, Stage, Value};
 
-use super::kinds::{FAMILY, RETIMED, SCRATCHED};
+use super::kinds::{FAMILY, REOPENED, RETIMED, SCRATCHED};
 use super::normalize::{FAVOURITE, favourite_id};
 use super::plan::{RACE, event_id};
 
@@ -18,8 +18,12 @@ pub(super) fn favourite_changed_type() -> String {
 /// The drafts of a poll.
 pub(super) fn judge(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
     let mut drafts = by_rules(rules, judgement);
-    // A start that becomes known is no change of plan.
-    drafts.retain(|draft| draft.rule != RETIMED || had_start(judgement, draft.subject));
+    // A start that becomes known is no change of plan, and a status that becomes known reopens nothing.
+    drafts.retain(|draft| match &*draft.rule {
+        RETIMED => was_known(judgement, draft.subject, "start_time"),
+        REOPENED => was_known(judgement, draft.subject, "status"),
+        _ => true,
+    });
     for draft in drafts.iter_mut().filter(|draft| draft.rule == SCRATCHED) {
         draft.data["late"] = Json::Bool(draft.data["record"]["is_late_scratched"] == Json::Bool(true));
     }
@@ -27,10 +31,11 @@ pub(super) fn judge(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
     drafts
 }
 
-fn had_start(judgement: &Judgement<'_>, subject: Fingerprint) -> bool {
+/// Whether the field that moved had a value before.
+fn was_known(judgement: &Judgement<'_>, subject: Fingerprint, field: &str) -> bool {
     judgement.changes.iter().any(|change| match change {
         Change::Changed { record, fields } if record.fingerprint == subject => {
-            fields.iter().any(|moved| moved.field == "start_time" && !moved.old.is_null())
+            fields.iter().any(|moved| moved.field == field && !moved.old.is_null())
         }
         _ => false,
     })

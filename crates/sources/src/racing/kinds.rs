@@ -19,7 +19,7 @@
 use std::sync::Arc;
 
 use stakeout_core::judge::{Condition, Step, Test, Trigger};
-use stakeout_core::{Field, FieldType, Kind, Rule, Span, Stream, Value};
+use stakeout_core::{Field, FieldType, Kind, KindView, Rule, Shows, Span, Stream, Value};
 
 use super::status::Status;
 
@@ -33,6 +33,7 @@ pub const MONEY_FLOW_HISTORY: &str = "money_flow_history";
 pub const STATUS_HISTORY: &str = "status_history";
 
 pub(super) const RETIMED: &str = "retimed";
+pub(super) const REOPENED: &str = "reopened";
 pub(super) const SCRATCHED: &str = "scratched";
 
 /// The kinds of this source, by name.
@@ -49,12 +50,13 @@ pub(super) struct Kinds {
 impl Kinds {
     pub(super) fn new() -> Kinds {
         Kinds {
-            meetings: Arc::new(meetings()),
-            races: Arc::new(races()),
-            entrants: Arc::new(entrants()),
-            pools: Arc::new(pools()),
-            results: Arc::new(results()),
-            dividends: Arc::new(dividends()),
+            // What others refer to is always there; of the rest, what counted in the end.
+            meetings: Arc::new(with_past(meetings(), true)),
+            races: Arc::new(with_past(races(), true)),
+            entrants: Arc::new(with_past(entrants(), true)),
+            pools: Arc::new(with_past(pools(), false)),
+            results: Arc::new(with_past(results(), false)),
+            dividends: Arc::new(with_past(dividends(), false)),
         }
     }
 
@@ -74,6 +76,12 @@ fn kind(collection: &str, fields: &[(&str, FieldType)]) -> Kind {
         merges: false,
         views: vec![],
     }
+}
+
+/// A race whose day has left the catalogue is over, not gone: its view goes on showing it, with its runners and results.
+fn with_past(kind: Kind, withdrawn: bool) -> Kind {
+    let past = KindView { name: kind.collection.clone(), shows: Shows::Past { withdrawn } };
+    Kind { views: vec![past], ..kind }
 }
 
 fn stream(name: &str, fields: &[&str]) -> Stream {
@@ -209,7 +217,7 @@ pub(super) fn rules(thresholds: &Thresholds) -> Vec<Rule> {
         ("interim", Status::Interim),
         ("final", Status::Final),
         ("abandoned", Status::Abandoned),
-        ("reopened", Status::Open),
+        (REOPENED, Status::Open),
     ] {
         let when = vec![became("status", status.name().into())];
         rules.push(rule(name, &format!("race.{name}"), "races", "status", when));

@@ -38,15 +38,14 @@ pub(super) fn event(kinds: &Kinds, expected: &Expected<'_>, body: &[u8]) -> Resu
     let mut odd = Odd::default();
     let life = Life::of(&data.race, expected, &mut odd);
 
-    let meeting_id = data.race.meeting_id.text().map(|id| id.into_owned());
-    let meeting_id = meeting_id.or_else(|| expected.meeting_id.map(str::to_owned));
+    let meeting_id = meeting_id(&data.race, expected, &mut odd);
     let meeting = meeting_id.as_deref().map(|id| meeting_record(kinds, id, &data.race));
     let race = race_record(kinds, &race_id, meeting_id.as_deref(), &data.race, &life, &mut odd);
     let parent = Parent { kinds, race_id: &race_id, race: race.fingerprint };
     let lists = lists(parent, data, expected, &mut odd);
 
     let mut facts = Facts { start: life.start, stage: life.stage, ..expected.facts.clone() };
-    let favourite = favourite(&lists.entrants, expected.facts);
+    let favourite = favourite(&lists, expected.facts);
     if let Some(favourite) = favourite {
         facts.notes.insert(FAVOURITE.to_owned(), favourite);
     }
@@ -72,6 +71,20 @@ fn race_id(race: &Race<'_>, expected: &Expected<'_>) -> Result<String, Failure> 
         }
         Some(wanted) => Ok(wanted.to_owned()),
         None => Ok(found.into_owned()),
+    }
+}
+
+/// The meeting that the catalogue knows the race by. An answer that names another one is wrong about that: taken at its
+/// word, it would hang the race on a meeting that does not exist.
+fn meeting_id(race: &Race<'_>, expected: &Expected<'_>, odd: &mut Odd) -> Option<String> {
+    let found = race.meeting_id.text();
+    match (expected.meeting_id, found) {
+        (Some(known), Some(found)) if !known.eq_ignore_ascii_case(&found) => {
+            odd.add("wrong_meeting", || format!("expected meeting {known}, found {found}"));
+            Some(known.to_owned())
+        }
+        (Some(known), _) => Some(known.to_owned()),
+        (None, found) => found.map(|id| id.into_owned()),
     }
 }
 
@@ -259,14 +272,19 @@ impl Lists {
 }
 
 /// Who has the lowest fixed win price of those that run; of equals the one that had it before, then the lowest
-/// number. Without any price, or while only its own is missing, it is still the one from before.
-fn favourite(entrants: &[Record], before: &Facts) -> Option<Value> {
+/// number. Without any price, or while its own price, its own row or whether it runs cannot be read, it is still the one
+/// from before.
+fn favourite(lists: &Lists, before: &Facts) -> Option<Value> {
+    let entrants = &lists.entrants;
     let before = before.notes.get(FAVOURITE).and_then(favourite_id);
-    let runs = |record: &Record| record.get("is_scratched") != Some(&Value::Bool(true));
+    // Where nothing is said of it, a scratched runner must not come back.
+    let runs = |record: &Record| record.get("is_scratched") == Some(&Value::Bool(false));
+    let is_scratched = |record: &Record| record.get("is_scratched") == Some(&Value::Bool(true));
     let price = |record: &Record| record.get("win_odds").and_then(Value::as_f64);
-    let held = entrants.iter().find(|record| before == Some(record.key.as_str()));
-    if held.is_some_and(|record| runs(record) && price(record).is_none()) {
-        return None;
+    match entrants.iter().find(|record| before == Some(record.key.as_str())) {
+        Some(held) if !is_scratched(held) && (!runs(held) || price(held).is_none()) => return None,
+        None if before.is_some() && !lists.all_entrants => return None,
+        _ => {}
     }
     let candidate = |record: &Record| {
         let odds = price(record).filter(|_| runs(record))?;

@@ -324,7 +324,7 @@ fn a_payload_file_is_described_without_storing_it() {
     let mut answer = answer_with(json!({ "status": "Closed", "actual_start": START_SECS - 3_700 }));
     answer["data"]["runners"][0]["flucs_with_timestamp"] =
         json!({ "open": fluc("2026-01-09T20:00:00Z", 2.5), "last_six": [fluc("2026-01-09T20:00:00Z", 2.5)] });
-    let described = describe_file(answer.to_string().as_bytes()).expect("a description");
+    let described = describe_file(answer.to_string().as_bytes(), at("+5h")).expect("a description");
     assert_eq!(described["race"]["race_id"], json!(RACE));
     assert_eq!(described["stage"], json!("started"), "as of the answer's own stamp");
     assert_eq!(described["entrants"][0]["fixed_win"], json!(2.5));
@@ -333,7 +333,15 @@ fn a_payload_file_is_described_without_storing_it() {
         described["odds_history"].as_array().expect("rows").iter().map(|r| &r["stamped_by"]).collect();
     assert_eq!(stamps, ["upstream", "observation", "observation"]);
     assert_eq!((&described["coverage"], &described["warnings"]), (&json!("complete"), &json!([])));
-    assert!(describe_file(b"<html>").is_err());
+    assert!(describe_file(b"<html>", at("+5h")).is_err());
+    answer["data"]["race"]["actual_start"] = json!(START_SECS + 60);
+    let bare = answer["data"].to_string();
+    let stage = |now: &str| describe_file(bare.as_bytes(), at(now)).expect("a description")["stage"].clone();
+    assert_eq!(
+        (stage("+30s"), stage("+90s")),
+        (json!("pending"), json!("started")),
+        "as of now without a stamp"
+    );
 }
 
 #[test]

@@ -44,7 +44,14 @@ fn configurations_that_cannot_work_are_refused() {
         (json!({ "countries": [] }), "countries: expected at least one country"),
         (json!({ "countries": ["Australia"] }), "countries: expected at least one country"),
         (json!({ "categories": ["X"] }), "categories: expected some of"),
-        (json!({ "catalogue_every": "1s" }), "catalogue_every: expected 10 s to 24 h, found 1 s"),
+        (
+            json!({ "catalogue_every": "1s" }),
+            "catalogue_every: expected 10 s to 1 h, a whole number of times an hour (30min, 20min, 15min …), found 1 s",
+        ),
+        (
+            json!({ "catalogue_every": "45min" }),
+            "catalogue_every: expected 10 s to 1 h, a whole number of times an hour (30min, 20min, 15min …), found 45 min",
+        ),
         (
             json!({ "cadence": "fast" }),
             "invalid value: string \"fast\", expected \"seed\", \"tight\" or a table",

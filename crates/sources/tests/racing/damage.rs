@@ -114,7 +114,17 @@ fn a_runner_that_is_listed_twice_is_kept_once_and_proves_no_absence() {
     let seen = read(&answer).expect("an answer");
     assert_eq!(codes(&seen), ["bad_runner"]);
     assert_eq!(of(&seen, "entrants").len(), 2);
+    assert_eq!(get(one(&seen, "entrants", "entrant-1"), "hold_percentage"), json!(42.5), "with its money");
     assert!(matches!(seen.coverage, Coverage::Partial(_)), "{:?}", seen.coverage);
+}
+
+#[test]
+fn a_race_stays_with_the_meeting_that_the_catalogue_knows_it_by() {
+    let seen = read(&answer_with(json!({ "meeting_id": "another" }))).expect("an answer");
+    assert_eq!(codes(&seen), ["wrong_meeting"]);
+    let meetings: Vec<&str> = of(&seen, "meetings").iter().map(|meeting| meeting.key.as_str()).collect();
+    assert_eq!(meetings, [MEETING]);
+    assert_eq!(get(one(&seen, "races", RACE), "meeting"), json!(MEETING));
 }
 
 fn damage() -> impl Strategy<Value = (Vec<prop::sample::Index>, Json)> {

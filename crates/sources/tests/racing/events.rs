@@ -182,6 +182,11 @@ fn a_status_that_nobody_knows_makes_no_event_of_what_was_known() {
 }
 
 #[test]
+fn a_status_that_becomes_known_reopens_nothing() {
+    assert_eq!(story(&[status("Postponed"), status("Open")]), [Vec::<String>::new()]);
+}
+
+#[test]
 fn a_scratching_that_one_answer_does_not_mention_is_told_once() {
     let mut scratched = answer();
     scratched["data"]["runners"][1]["is_scratched"] = json!(true);
@@ -196,4 +201,21 @@ fn a_favourite_whose_price_is_missing_is_still_the_favourite() {
     let mut silent = answer();
     silent["data"]["runners"][0]["odds"] = json!({});
     assert_eq!(story(&[answer(), silent, answer()]), [Vec::<String>::new(), vec![]]);
+}
+
+#[test]
+fn a_favourite_whose_row_cannot_be_read_is_still_the_favourite() {
+    let mut torn = with_odds(1, 3.9);
+    torn["data"]["runners"][0]["entrant_id"] = Json::Null;
+    assert_eq!(story(&[answer(), torn, answer()]), [Vec::<String>::new(), vec![]]);
+}
+
+#[test]
+fn a_scratched_runner_of_whom_nothing_is_said_does_not_lead_again() {
+    let mut scratched = answer();
+    scratched["data"]["runners"][0]["is_scratched"] = json!(true);
+    let mut silent = with_odds(1, 3.9);
+    silent["data"]["runners"][0].as_object_mut().expect("a runner").remove("is_scratched");
+    let told = story(&[answer(), scratched.clone(), silent, scratched]);
+    assert_eq!(told[1..], [Vec::<String>::new(), vec![]]);
 }

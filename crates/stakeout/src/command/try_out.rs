@@ -20,7 +20,7 @@ pub(super) fn try_out(what: &TryWhat) -> Result<ExitCode> {
     match what {
         TryWhat::Racing(args) => {
             let body = read(&args.file)?;
-            let seen = describe_file(&body).map_err(|failure| {
+            let seen = describe_file(&body, super::now()).map_err(|failure| {
                 anyhow!("{} is not understood as the answer about a race: {failure}", args.file.display())
             })?;
             if args.json { output::pretty(&seen)? } else { output::line(&race(&seen))? }
@@ -210,7 +210,7 @@ mod tests {
             ],
             "money_flow": { "entrant_liabilities": [{ "entrant_id": "e1", "hold_percentage": 12.5 }] },
         });
-        let seen = describe_file(body.to_string().as_bytes()).expect("understood");
+        let seen = describe_file(body.to_string().as_bytes(), crate::command::now()).expect("understood");
         let shown = race(&seen);
         let lines: Vec<&str> = shown.lines().collect();
         assert_eq!(lines[..4], ["RACE", "id            r1", "name          Cup (-)", "status        Open"]);

@@ -52,6 +52,11 @@ impl World {
         world
     }
 
+    /// A file beside the configuration.
+    pub(crate) fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.directory.path().join(name), text).expect("written");
+    }
+
     /// Runs the binary to its end, with these variables and no others.
     pub(crate) fn stakeout(&self, words: &str, variables: &[(&str, &str)]) -> Output {
         stakeout(self.directory.path(), words, variables)

@@ -1,13 +1,14 @@
-//! The views that a kind has besides the one of what is held: lives, events, targets.
+//! The views that a kind has besides the one of what is held, or in its place: the past, lives, events, targets.
 
 use stakeout_core::snapshot::ENTRY_BYTES;
 use stakeout_core::{FieldType, Kind, KindView, Shows};
 
-use super::{BadName, Dialect, Select, check, field, hex, iso};
+use super::{BadName, Dialect, Select, Since, check, field, hex, iso, kind_select};
 
 pub(super) fn select(dialect: Dialect, kind: &Kind, view: &KindView) -> Result<String, BadName> {
     check(&view.name)?;
     match &view.shows {
+        Shows::Past { withdrawn } => Ok(kind_select(dialect, kind, Since::Ever { withdrawn: *withdrawn })),
         Shows::Life => Ok(life(dialect, kind)),
         Shows::Events { event_type, target, subject, fields } => {
             [target, subject].into_iter().chain(fields.iter().map(|f| &f.name)).try_for_each(|n| check(n))?;
