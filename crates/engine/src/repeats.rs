@@ -22,8 +22,9 @@ const REACH: Span = Span::hours(48);
 const COALESCE: Span = Span::secs(1);
 /// A store that did not answer is asked again after this.
 const LATER: Span = Span::mins(1);
-/// The most chains that are followed; of more, those that rang longest ago are let go.
-const MOST_CHAINS: usize = 2_000;
+/// The most chains of one rule that are followed; of more, those that rang longest ago are let go. By rule, so that a
+/// noisy one costs no other its repeats.
+const MOST_OF_A_RULE: usize = 2_000;
 const PAGE: u32 = 500;
 
 /// Everything that may ring again.
@@ -87,45 +88,31 @@ impl Repeats {
         self.chains.next_due()
     }
 
-    /// Takes in what rang since the last turn; at first, what rang in the time within reach.
+    /// Takes in what rang since the last turn; at first, all that rang in the time within reach, however much that is.
     async fn read(&mut self, shared: &Shared, rules: &dyn Alerts, now: Time) -> Result<(), StoreError> {
         // Numbers become visible in their order: up to here nothing new can come. Hints of what other nodes told get lost,
         // so it is the store that is asked.
         let newest = shared.store.log_ends().await?.newest;
-        let mut rung = Vec::new();
-        match self.read {
-            None => {
-                let (mut before, all) = (u64::MAX, NotificationFilter::default());
-                while rung.len() < MOST_CHAINS {
-                    let page = shared.store.notifications(before, &all, PAGE).await?;
-                    let whole = page.len() as u32 == PAGE;
-                    let young = page.into_iter().map(|told| told.event).take_while(|e| e.at > now - REACH);
-                    let found = rung.len();
-                    rung.extend(young);
-                    before = rung.last().map_or(0, |event: &Event| event.seq);
-                    if !whole || rung.len() < found + PAGE as usize {
-                        break;
-                    }
-                }
-                rung.reverse();
-            }
-            Some(mut after) => {
-                let alerts =
-                    EventFilter { event_type: Some(EVENT_TYPE.to_owned()), ..EventFilter::default() };
-                while after < newest {
-                    let page = shared.store.events(after, &alerts, PAGE).await?;
-                    let Some(last) = page.last() else { break };
-                    after = last.seq;
-                    rung.extend(page);
-                }
+        let mut after = match self.read {
+            Some(read) => read,
+            None => last_before(shared, newest, now - REACH).await?,
+        };
+        let alerts = EventFilter { event_type: Some(EVENT_TYPE.to_owned()), ..EventFilter::default() };
+        while after < newest {
+            let page = shared.store.events(after, &alerts, PAGE).await?;
+            let Some(last) = page.last() else { break };
+            after = last.seq;
+            page.into_iter().for_each(|event| self.chains.take(rules, event, now));
+            for (alert, let_go) in self.chains.keep(MOST_OF_A_RULE) {
+                warn!(
+                    alert,
+                    let_go,
+                    most = MOST_OF_A_RULE,
+                    "too much lasts at once: the oldest is not told again"
+                );
             }
         }
-        let last = rung.last().map_or(0, |event| event.seq);
-        self.read = Some(last.max(newest).max(self.read.unwrap_or(0)));
-        rung.into_iter().for_each(|event| self.chains.take(rules, event, now));
-        for (alert, ..) in self.chains.keep(MOST_CHAINS) {
-            warn!(alert, most = MOST_CHAINS, "too much lasts at once: the oldest is not told again");
-        }
+        self.read = Some(after.max(newest));
         Ok(())
     }
 
@@ -146,6 +133,20 @@ impl Repeats {
         }
         Ok(())
     }
+}
+
+/// The number of the last event that is as old as this or older. Found by halving: the events in between may be many.
+async fn last_before(shared: &Shared, newest: u64, moment: Time) -> Result<u64, StoreError> {
+    let (mut old, mut young) = (0, newest);
+    while old < young {
+        let middle = old + (young - old) / 2;
+        let page = shared.store.events(middle, &EventFilter::default(), 1).await?;
+        match page.first() {
+            Some(event) if event.at <= moment => old = event.seq,
+            _ => young = middle,
+        }
+    }
+    Ok(old)
 }
 
 /// What has to be known about something that is due again.

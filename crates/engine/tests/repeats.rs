@@ -13,14 +13,14 @@ use stakeout_core::cadence::Fixed;
 use stakeout_core::derive::{Derived, Derives, Holdings, Published};
 use stakeout_core::judge::{Draft, Effect, Trigger};
 use stakeout_core::{
-    Failure, FailureClass, FieldType, Fingerprint, Kind, Observation, Plan, Record, Request, Response, Rule,
-    Source, Span, TargetSpec, Time,
+    EventId, Failure, FailureClass, FieldType, Fingerprint, Kind, Observation, Plan, Record, Request,
+    Response, Rule, Source, Span, TargetSpec, Time,
 };
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Engine, EngineConfig, EngineHandle, Fetch, virtual_runtime};
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_store::sqlite::SqliteStore;
-use stakeout_store::{EventFilter, ReadMark, Store, Validators};
+use stakeout_store::{DeriveCommit, DeriveOutcome, EventFilter, EventWrite, ReadMark, Store, Validators};
 
 use support::source::{MadeUp, kind};
 
@@ -145,7 +145,7 @@ impl Story {
     fn told(&self) -> Vec<stakeout_core::Event> {
         let alerts = EventFilter { event_type: Some(EVENT_TYPE.to_owned()), ..EventFilter::default() };
         let runtime = tokio::runtime::Runtime::new().expect("runtime");
-        runtime.block_on(self.store.events(0, &alerts, 1_000)).expect("events")
+        runtime.block_on(self.store.events(0, &alerts, 10_000)).expect("events")
     }
 }
 
@@ -285,6 +285,70 @@ fn a_crash_neither_loses_nor_doubles_a_repeat() {
     let numbers: Vec<_> = told.iter().filter_map(|event| event.data["repeat"]["number"].as_u64()).collect();
     assert_eq!(numbers, [0, 1, 2, 3], "each once");
     assert_eq!(story.rung(), [10, 25, 41, 56], "what was due while nobody was there comes at the start");
+}
+
+/// So many notifications of a rule that rings all the time.
+fn noise(count: u32, at: Time) -> DeriveCommit {
+    let event = |n: u32| EventWrite {
+        id: EventId::of_trigger("nyc", "alert:noise", &n.to_string(), "t"),
+        event_type: EVENT_TYPE.to_owned(),
+        rule: "alert:noise".to_owned(),
+        subject: Fingerprint::of("noise", &[&n.to_string()]),
+        subject_key: n.to_string(),
+        at,
+        dedupe_key: None,
+        data: json!({ "alert": "noise" }),
+        requires: Effect::Any,
+        quiet: None,
+        unseen_for: None,
+        follows: None,
+        sinks: vec![],
+    };
+    DeriveCommit {
+        source: "nyc".to_owned(),
+        now: at,
+        focused_before: vec![],
+        create: None,
+        refocus: vec![],
+        kv: vec![],
+        records: vec![],
+        events: (0..count).map(event).collect(),
+        sinks: vec![],
+    }
+}
+
+#[test]
+fn what_lasts_is_found_after_a_restart_however_much_rang_since() {
+    let story = Story::of(drops());
+    for (from, until) in [(0, 12), (14, 100)] {
+        let (runtime, clock) = virtual_runtime(minute(from)).expect("runtime");
+        runtime.block_on(async {
+            let engine = story.engine(&clock, "a").await;
+            clock.sleep_until(minute(until)).await;
+            engine.shutdown().await.expect("stop");
+            if from == 0 {
+                let told = story.store.derive(noise(2_600, minute(13))).await.expect("told");
+                assert!(matches!(told, DeriveOutcome::Done(done) if done.events.len() == 2_600));
+            }
+        });
+    }
+    let told = story.told().into_iter().filter(|event| event.rule == "alert:rule");
+    let minutes: Vec<i64> = told.map(|event| (event.at - T).as_ms() / 60_000).collect();
+    assert_eq!(minutes, [10, 25, 40, 55]);
+}
+
+#[test]
+fn what_rang_longer_ago_than_two_days_is_not_looked_for() {
+    let story = Story::of(drops());
+    for (from, until) in [(0, 12), (49 * 60, 50 * 60)] {
+        let (runtime, clock) = virtual_runtime(minute(from)).expect("runtime");
+        runtime.block_on(async {
+            let engine = story.engine(&clock, "a").await;
+            clock.sleep_until(minute(until)).await;
+            engine.shutdown().await.expect("stop");
+        });
+    }
+    assert_eq!(story.rung(), [10]);
 }
 
 #[test]

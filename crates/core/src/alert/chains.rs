@@ -115,14 +115,23 @@ impl Chains {
         self.0.remove(key);
     }
 
-    /// Keeps so many at most: lets go of those that rang longest ago, and answers which.
-    pub fn keep(&mut self, most: usize) -> Vec<ChainKey> {
-        let Some(over) = self.0.len().checked_sub(most).filter(|over| *over > 0) else { return Vec::new() };
-        let mut by_age: Vec<(u64, ChainKey)> =
-            self.0.iter().map(|(key, chain)| (chain.last.seq, key.clone())).collect();
-        by_age.sort_unstable();
-        let oldest: Vec<ChainKey> = by_age.into_iter().take(over).map(|(_, key)| key).collect();
-        oldest.iter().for_each(|key| self.end(key));
-        oldest
+    /// Keeps so many of each rule at most: lets go of those that rang longest ago, and answers of which rule how many.
+    pub fn keep(&mut self, most: usize) -> BTreeMap<String, usize> {
+        let mut let_go = BTreeMap::new();
+        // The usual case: as long as they are not too many together, those of no rule are.
+        if self.0.len() <= most {
+            return let_go;
+        }
+        let mut by_rule: BTreeMap<String, Vec<(u64, ChainKey)>> = BTreeMap::new();
+        for (key, chain) in &self.0 {
+            by_rule.entry(key.0.clone()).or_default().push((chain.last.seq, key.clone()));
+        }
+        for (rule, mut by_age) in by_rule {
+            let Some(over) = by_age.len().checked_sub(most).filter(|over| *over > 0) else { continue };
+            by_age.sort_unstable();
+            by_age.iter().take(over).for_each(|(_, key)| self.end(key));
+            let_go.insert(rule, over);
+        }
+        let_go
     }
 }
