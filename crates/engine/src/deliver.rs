@@ -9,14 +9,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use stakeout_core::{Event, Span, Time, spread};
-use stakeout_store::{Delivery, LeaseRequest, StoreError};
+use stakeout_store::{Delivery, LeaseRequest};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use crate::outlets;
-use crate::parcels::Parcels;
 use crate::shared::Shared;
+use crate::{outlets, parcels};
 
 /// Deliveries taken at once.
 const BATCH: u32 = 100;
@@ -162,7 +161,7 @@ pub(crate) async fn run(
 
 /// What is left when a batch was delivered.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Drained {
+pub(crate) enum Drained {
     /// Nothing, for now.
     Dry,
     /// Perhaps something.
@@ -191,7 +190,8 @@ async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &C
         }
     };
     if let Some(gathers) = sink.gathers() {
-        return match drain_gathered(shared, sink, &due, gathers, now).await {
+        let full = due.len() as u32 >= BATCH;
+        return match parcels::drain(shared, sink, &due, full, gathers, now).await {
             Ok(drained) => drained,
             Err(error) => {
                 shared.store_failed(&error);
@@ -212,59 +212,8 @@ async fn drain(shared: &Shared, sink: &dyn Sink, ours_until: &mut Time, stop: &C
     if due.len() as u32 >= BATCH { Drained::More } else { Drained::Dry }
 }
 
-/// Delivers what is due to a sink that is handed several events as one: first what belongs together already, then, when
-/// they have waited long enough for others, those that are new.
-async fn drain_gathered(
-    shared: &Shared,
-    sink: &dyn Sink,
-    due: &[Delivery],
-    gathers: Span,
-    now: Time,
-) -> Result<Drained, StoreError> {
-    if due.is_empty() {
-        return Ok(Drained::Dry);
-    }
-    let waiting = shared.store.deliveries(sink.name(), Time(i64::MAX), 2 * BATCH).await?;
-    let live: Vec<u64> = waiting.iter().map(|delivery| delivery.event.seq).collect();
-    let mut parcels = Parcels::of(shared, sink.name()).await?;
-    let (known, fresh) = parcels.sort(due, &live);
-    for parcel in known {
-        match deliver_parcel(shared, sink, &mut parcels, &parcel).await? {
-            Drained::More => {}
-            over => return Ok(over),
-        }
-    }
-    let Some(first) = fresh.first() else { return Ok(Drained::Dry) };
-    let full = due.len() as u32 >= BATCH;
-    let until = first.event.at + gathers;
-    if until > now && !full {
-        return Ok(Drained::Gathering(until));
-    }
-    parcels.open(&fresh, &live, now).await?;
-    match deliver_parcel(shared, sink, &mut parcels, &fresh).await? {
-        Drained::More if !full => Ok(Drained::Dry),
-        drained => Ok(drained),
-    }
-}
-
-/// Hands one parcel over; when none of it waits any more, it is forgotten.
-async fn deliver_parcel(
-    shared: &Shared,
-    sink: &dyn Sink,
-    parcels: &mut Parcels<'_>,
-    parcel: &[&Delivery],
-) -> Result<Drained, StoreError> {
-    let drained = deliver_some(shared, sink, parcel).await;
-    let live = shared.store.deliveries(sink.name(), Time(i64::MAX), 2 * BATCH).await?;
-    let waits = |delivery: &&Delivery| live.iter().any(|live| live.event.seq == delivery.event.seq);
-    if !parcel.iter().any(waits) {
-        parcels.close(parcel, shared.clock.now()).await?;
-    }
-    Ok(drained)
-}
-
 /// Hands some over and marks what became of them; [`Drained::More`] when the next may follow.
-async fn deliver_some(shared: &Shared, sink: &dyn Sink, some: &[&Delivery]) -> Drained {
+pub(crate) async fn deliver_some(shared: &Shared, sink: &dyn Sink, some: &[&Delivery]) -> Drained {
     let events: Vec<&Event> = some.iter().map(|delivery| &delivery.event).collect();
     let mut delivered = Vec::new();
     let mut left = Drained::More;

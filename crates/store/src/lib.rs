@@ -189,6 +189,13 @@ pub trait Store: Send + Sync + 'static {
     /// Deliveries of a sink that are due, in sequence order.
     async fn deliveries(&self, sink: &str, now: Time, limit: u32) -> Result<Vec<Delivery>>;
 
+    /// A sink's deliveries of these events that wait, whether they are due or not, in sequence order.
+    async fn deliveries_of(&self, sink: &str, seqs: &[u64]) -> Result<Vec<Delivery>>;
+
+    /// Those of these events, in sequence order, that a sink has not been given: they wait, or were given up and are
+    /// somebody's to look at.
+    async fn undelivered(&self, sink: &str, seqs: &[u64]) -> Result<Vec<u64>>;
+
     /// Marks deliveries as made.
     async fn delivered(&self, sink: &str, seqs: &[u64]) -> Result<()>;
 

@@ -132,6 +132,8 @@ passes_on! {
     token(id: &str) -> Option<TokenRow>;
     tokens() -> Vec<TokenRow>;
     deliveries(sink: &str, now: Time, limit: u32) -> Vec<Delivery>;
+    deliveries_of(sink: &str, seqs: &[u64]) -> Vec<Delivery>;
+    undelivered(sink: &str, seqs: &[u64]) -> Vec<u64>;
     delivered(sink: &str, seqs: &[u64]) -> ();
     delivery_failed(sink: &str, seq: u64, retry: Option<Time>, error: &str) -> ();
     dead_deliveries(sink: Option<&str>, limit: u32) -> Vec<DeadDelivery>;

@@ -118,6 +118,7 @@ macro_rules! conformance_tests {
             upkeep::settings_are_kept,
             upkeep::values_of_no_source_are_kept,
             upkeep::deliveries_come_in_order_until_made_or_dead,
+            upkeep::deliveries_are_found_by_their_events,
             upkeep::dead_deliveries_are_listed_retried_and_dropped,
             upkeep::undelivered_events_outlive_retention,
             upkeep::pruning_leaves_no_orphans,

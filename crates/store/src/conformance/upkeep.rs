@@ -87,6 +87,25 @@ pub async fn deliveries_come_in_order_until_made_or_dead(backend: &dyn Backend) 
     assert!(world.store.delivery_failed("hook", seqs[0], None, "too late").await.is_err());
 }
 
+/// What belongs together is found by its numbers: whatever is waiting of it, and whatever is not through.
+pub async fn deliveries_are_found_by_their_events(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let (_, seqs) = tell(&world, &claim, 1, 5, &["hook", "mail"]).await;
+    world.store.delivered("hook", &seqs[..1]).await.expect("delivered");
+    world.store.delivery_failed("hook", seqs[1], Some(at(99)), "503").await.expect("to be tried again");
+    world.store.delivery_failed("hook", seqs[2], None, "503").await.expect("dead");
+    let asked = [seqs[3], seqs[2], seqs[1], seqs[0], 1_000_000];
+    let found = world.store.deliveries_of("hook", &asked).await.expect("deliveries");
+    let found: Vec<(u64, u32)> =
+        found.iter().map(|delivery| (delivery.event.seq, delivery.attempts)).collect();
+    assert_eq!(found, [(seqs[1], 1), (seqs[3], 0)], "due or not; nothing that nobody asked for");
+    let left = world.store.undelivered("hook", &asked).await.expect("numbers");
+    assert_eq!(left, [seqs[1], seqs[2], seqs[3]], "what was given up is not through either");
+    assert!(world.store.undelivered("hook", &[]).await.expect("numbers").is_empty());
+    assert_eq!(world.store.deliveries_of("mail", &asked).await.expect("deliveries").len(), 4);
+}
+
 /// What was given up is somebody's to look at, and waits for him.
 pub async fn dead_deliveries_are_listed_retried_and_dropped(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a"]).await;

@@ -1,11 +1,32 @@
-//! Deliveries that people look after: those that were given up.
+//! Deliveries that are looked for one by one: those that belong together, and those that were given up and that people
+//! look after.
 
 use deadpool_postgres::Client;
 use tokio_postgres::Row;
 
 use super::fault::Work;
 use super::{all, read, rows};
-use crate::{Chosen, DeadDelivery};
+use crate::{Chosen, DeadDelivery, Delivery};
+
+pub(super) async fn of(client: &Client, sink: &str, seqs: &[u64]) -> Work<Vec<Delivery>> {
+    let sql = format!(
+        "{}, d.attempts FROM deliveries d JOIN events e ON e.seq = d.seq JOIN sources s ON s.id = e.source_id
+         WHERE d.sink = $1 AND NOT d.dead AND d.seq = ANY ($2) ORDER BY d.seq",
+        read::EVENTS
+    );
+    let read = |row: &Row| Ok(Delivery { event: read::event(row)?, attempts: rows::small(row, "attempts")? });
+    read::all(client, &sql, &[&sink, &numbers(seqs)], read).await
+}
+
+pub(super) async fn undelivered(client: &Client, sink: &str, seqs: &[u64]) -> Work<Vec<u64>> {
+    let sql = "SELECT seq FROM deliveries WHERE sink = $1 AND seq = ANY ($2) ORDER BY seq";
+    let read = |row: &Row| Ok(row.try_get::<_, i64>("seq")? as u64);
+    read::all(client, sql, &[&sink, &numbers(seqs)], read).await
+}
+
+fn numbers(seqs: &[u64]) -> Vec<i64> {
+    seqs.iter().map(|seq| *seq as i64).collect()
+}
 
 pub(super) async fn dead(client: &Client, sink: Option<&str>, limit: u32) -> Work<Vec<DeadDelivery>> {
     let sql = format!(

@@ -237,6 +237,14 @@ impl Store for PgStore {
         self.on("read deliveries", async |client| read::deliveries(client, sink, now, limit).await).await
     }
 
+    async fn deliveries_of(&self, sink: &str, seqs: &[u64]) -> Result<Vec<Delivery>> {
+        self.on("read deliveries", async |client| deliveries::of(client, sink, seqs).await).await
+    }
+
+    async fn undelivered(&self, sink: &str, seqs: &[u64]) -> Result<Vec<u64>> {
+        self.on("look for deliveries", async |client| deliveries::undelivered(client, sink, seqs).await).await
+    }
+
     async fn delivered(&self, sink: &str, seqs: &[u64]) -> Result<()> {
         self.on("mark deliveries", async |client| control::delivered(client, sink, seqs).await).await
     }

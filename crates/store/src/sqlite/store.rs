@@ -264,6 +264,16 @@ impl Store for SqliteStore {
         self.read("read deliveries", move |conn| read::deliveries(conn, &sink, now, limit)).await
     }
 
+    async fn deliveries_of(&self, sink: &str, seqs: &[u64]) -> Result<Vec<Delivery>> {
+        let (sink, seqs) = (sink.to_owned(), seqs.to_vec());
+        self.read("read deliveries", move |conn| deliveries::of(conn, &sink, &seqs)).await
+    }
+
+    async fn undelivered(&self, sink: &str, seqs: &[u64]) -> Result<Vec<u64>> {
+        let (sink, seqs) = (sink.to_owned(), seqs.to_vec());
+        self.read("look for deliveries", move |conn| deliveries::undelivered(conn, &sink, &seqs)).await
+    }
+
     // Losing the mark with the power means delivering again: at least once, with the same event id.
     async fn delivered(&self, sink: &str, seqs: &[u64]) -> Result<()> {
         let (sink, seqs) = (sink.to_owned(), seqs.to_vec());
