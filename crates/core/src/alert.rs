@@ -131,17 +131,28 @@ pub enum Lasts {
     Missed(String, u64),
 }
 
+/// Whether a type of events is this one, or begins as the pattern does that ends with a star.
+pub fn is_type(event_type: &str, pattern: &str) -> bool {
+    match pattern.strip_suffix('*') {
+        Some(beginning) => event_type.starts_with(beginning),
+        None => event_type == pattern,
+    }
+}
+
 /// The places of a rule: where it looks, and where it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
+    /// The type of the events that it rings about, or how it begins; nothing where it looks at something else.
+    pub event_type: Option<String>,
     /// The one source that it is about; all of them without.
     pub source: Option<String>,
     /// The sinks that it names.
     pub sinks: Vec<String>,
 }
 
-/// A wish for a look: at this source or all, so long before a start, and then every so often until it.
-pub type Bell = (Option<String>, Span, Option<Span>);
+/// A wish for a look: at this source or all, so long before a start, and then every so often until it, within these hours as
+/// they are written.
+pub type Bell = (Option<String>, Span, Option<Span>, Option<String>);
 
 /// The rules that are in force.
 pub trait Alerts: Send + Sync + 'static {
@@ -157,8 +168,8 @@ pub trait Alerts: Send + Sync + 'static {
     /// The next moment after `now` at which a target should be looked at for an alert's sake.
     fn bell(&self, source: &str, facts: &Facts, now: Time) -> Option<Time>;
 
-    /// How long before a start somebody wants a look, how often from then on, and at which source; at all of them without.
-    /// When these are others, due times are.
+    /// How long before a start somebody wants a look, how often from then on, in which hours, and at which source; at all of
+    /// them without. When these are others, due times are.
     fn bells(&self) -> BTreeSet<Bell>;
 
     /// Whether any rule rings again by the clock: only then anything has to be remembered.

@@ -1,12 +1,12 @@
 //! Control: what people and programs may tell a running engine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Instant;
 
 use serde_json::Value as Json;
-use stakeout_core::alert::Places;
+use stakeout_core::alert::{Places, is_type};
 use stakeout_core::{SettingRefused, Source, Span, Time};
 use stakeout_store::{KvRow, TargetId};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
@@ -245,7 +245,8 @@ impl Control {
         Ok((lanes, stored))
     }
 
-    /// Whether the source and the sinks that a rule names are there: otherwise it would never ring, or nobody would hear it.
+    /// Whether the source and the sinks that a rule names are there, and somebody tells of what it waits for: otherwise it
+    /// would never ring, or nobody would hear it.
     fn check_places(&self, key: &str, rule: &Json, places: &Places) -> Result<(), SettingRefused> {
         let shared = &self.shared;
         let unknown = |what: &str, found: &str, known: Vec<String>| {
@@ -256,6 +257,17 @@ impl Control {
         };
         if let Some(source) = places.source.as_ref().filter(|name| !shared.lanes.contains_key(*name)) {
             return unknown("source", source, shared.source_names());
+        }
+        if let Some(pattern) = &places.event_type {
+            let meant = |name: &String| places.source.as_ref().is_none_or(|wanted| wanted == name);
+            let lanes = shared.lanes.iter().filter(|(name, _)| meant(name));
+            let told: BTreeSet<String> = lanes.flat_map(|(_, lane)| lane.source().event_types()).collect();
+            if !told.iter().any(|event_type| is_type(event_type, pattern)) {
+                let told: Vec<String> = told.into_iter().collect();
+                let expected =
+                    format!("a type of events that is told ({}), not {pattern:?}", told.join(", "));
+                return Err(SettingRefused::new(key, rule, expected));
+            }
         }
         match places.sinks.iter().find(|name| !shared.outlets.has(name)) {
             Some(sink) => unknown("sink", sink, shared.outlets.all_names()),

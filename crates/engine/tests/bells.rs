@@ -148,6 +148,28 @@ fn a_rule_that_is_made_live_has_its_look_off_the_grid_and_loses_it_when_it_is_re
 }
 
 #[test]
+fn a_rule_whose_hours_are_widened_has_its_look_at_once() {
+    let store = Arc::new(SqliteStore::in_memory().expect("store"));
+    let fetch = Arc::new(Upstream::default());
+    let (runtime, clock) = virtual_runtime(T - Span::mins(70)).expect("runtime");
+    runtime.block_on(async {
+        let engine = start(&store, &clock, &fetch, json!({})).await;
+        let control = engine.control();
+        let within = |to: &str| {
+            let mut rule = bell("57m30s");
+            rule["hours"] = json!({ "from": "06:00", "to": to, "zone": "UTC" });
+            Some(rule)
+        };
+        control.set_setting("alert.mine", within("07:00")).await.expect("accepted");
+        clock.sleep_until(T - Span::mins(59)).await;
+        control.set_setting("alert.mine", within("08:00")).await.expect("accepted");
+        clock.sleep_until(T - Span::mins(50)).await;
+        engine.shutdown().await.expect("stop");
+    });
+    assert_eq!(runtime.block_on(rung(&store)), [Span::secs(57 * 60 + 30)], "07:02:30, between two polls");
+}
+
+#[test]
 fn what_the_upstream_asks_for_goes_before_a_bell() {
     let store = Arc::new(SqliteStore::in_memory().expect("store"));
     let (from, until) = (T - Span::mins(9), T - Span::mins(4));

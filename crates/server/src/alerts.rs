@@ -5,13 +5,14 @@ mod looks;
 mod repeats;
 mod replay;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use axum::extract::State;
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
+use stakeout_core::alert::is_type;
 use stakeout_core::{Span, Time};
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_store::{Store, StoreError};
@@ -116,9 +117,24 @@ fn understood(app: &App, name: &str, rule: &Json) -> Result<AlertConfig, Problem
     if let Some(source) = &config.source {
         known("source", source, source_names(app))?;
     }
+    if let Some(pattern) = config.event_type() {
+        let told = told_by(app, config.source.as_deref());
+        if !told.iter().any(|event_type| is_type(event_type, pattern)) {
+            let told: Vec<String> = told.into_iter().collect();
+            let detail = format!("nobody tells of {pattern:?}: expected one of {}", told.join(", "));
+            return Err(refused(detail));
+        }
+    }
     let sinks: Vec<String> = app.control.sinks().into_iter().map(|sink| sink.name).collect();
     config.sinks.iter().try_for_each(|sink| known("sink", sink, sinks.clone()))?;
     Ok(config)
+}
+
+/// The types of all events that may be told, by all sources or by one.
+fn told_by(app: &App, source: Option<&str>) -> BTreeSet<String> {
+    let sources = app.control.sources();
+    let meant = sources.iter().filter(|known| source.is_none_or(|name| name == known.name()));
+    meant.flat_map(|source| source.event_types()).collect()
 }
 
 fn source_names(app: &App) -> Vec<String> {

@@ -28,6 +28,14 @@ impl Hours {
                 return Err(ConfigRefused::new(key, message));
             }
         }
+        // The end of a day is the beginning of the next: from there to there is no time at all.
+        if (minutes(&self.from), minutes(&self.to)) == (Some(DAY), Some(0)) || self.from == self.to {
+            let message = format!(
+                "expected another time than from, found {:?}: all day is \"00:00\" to \"24:00\"",
+                self.to
+            );
+            return Err(ConfigRefused::new("hours.to", message));
+        }
         if TimeZone::get(&self.zone).is_err() {
             let message =
                 format!("expected an IANA time zone such as \"Pacific/Auckland\", found {:?}", self.zone);
@@ -48,6 +56,9 @@ impl Hours {
     }
 }
 
+/// The minutes of a day.
+const DAY: i32 = 24 * 60;
+
 /// The minutes since midnight of `HH:MM`; 24:00 is the end of the day.
 pub(super) fn minutes(text: &str) -> Option<i32> {
     let (hours, minutes) = text.split_once(':')?;
@@ -56,7 +67,7 @@ pub(super) fn minutes(text: &str) -> Option<i32> {
     }
     let (hours, minutes): (i32, i32) = (hours.parse().ok()?, minutes.parse().ok()?);
     let day = hours * 60 + minutes;
-    (hours >= 0 && (0..60).contains(&minutes) && (0..=24 * 60).contains(&day)).then_some(day)
+    (hours >= 0 && (0..60).contains(&minutes) && (0..=DAY).contains(&day)).then_some(day)
 }
 
 #[cfg(test)]
@@ -94,6 +105,10 @@ mod tests {
             assert_eq!(minutes(wrong), None, "{wrong}");
         }
         assert_eq!(hours("8", "22:00").check().expect_err("refused").key, "hours.from");
+        for (from, to) in [("08:00", "08:00"), ("00:00", "00:00"), ("24:00", "24:00"), ("24:00", "00:00")] {
+            assert_eq!(hours(from, to).check().expect_err("no time at all").key, "hours.to");
+        }
+        assert!(hours("00:00", "24:00").check().is_ok() && hours("24:00", "06:00").check().is_ok());
         let nowhere = Hours { zone: "Nowhere".into(), ..hours("08:00", "22:00") };
         assert_eq!(nowhere.check().expect_err("refused").key, "hours.zone");
     }

@@ -4,6 +4,7 @@
 //! judges all of them with each poll, from what the poll saw and from history; it never asks anything itself.
 
 mod again;
+mod check;
 mod hours;
 mod look;
 mod moves;
@@ -23,8 +24,6 @@ pub use hours::Hours;
 pub use rules::RuleBook;
 pub use test::Test;
 
-use crate::ConfigRefused;
-use crate::fpv::SOON;
 use crate::written::Duration;
 
 /// An alert.
@@ -142,13 +141,13 @@ pub enum When {
         /// Only at venues that are followed.
         #[serde(default)]
         followed: bool,
-        /// Not before this date.
+        /// Not before this date, as `2026-01-10`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from_date: Option<String>,
         /// Not after this date.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to_date: Option<String>,
-        /// Not before this time of day, as `18:00`.
+        /// Not before this time of day, as `18:00`; after `to_time` it goes over midnight.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         from_time: Option<String>,
         /// Not after this time of day.
@@ -207,48 +206,32 @@ pub enum IndicatorOf {
     Money,
 }
 
-/// The longest stretch of history that a rule may look back on.
-const LONGEST_WINDOW: Span = Span::hours(24);
-/// A repeat costs a look or a notification each time, so it is not more frequent than this,
-const SHORTEST_REPEAT: Span = Span::secs(10);
-/// and not so rare that what rang would have to be remembered for longer than a day.
-const LONGEST_REPEAT: Span = Span::hours(24);
-/// The most characters of a name.
-const LONGEST_NAME: usize = 64;
+/// Silence after an alert of a source's health, unless it says otherwise.
+const HEALTH_QUIET: Span = Span::hours(1);
+/// Silence after an alert of missed polls of one target, unless it says otherwise.
+const MISSED_QUIET: Span = Span::mins(10);
+/// Silence after an indicator's alert, unless it says otherwise: the longest column of the timeline that changes while
+/// people bet.
+const COLUMN_QUIET: Span = Span::mins(5);
 
 impl AlertConfig {
-    /// Whether this can ring at all; says what would do otherwise.
-    pub fn check(&self, name: &str) -> Result<(), ConfigRefused> {
-        let refuse = |key: &str, message: String| Err(ConfigRefused::new(key, message));
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
-        if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
-            let message = format!(
-                "expected up to {LONGEST_NAME} letters, digits, `-` or `_` as a name, found {name:?}"
-            );
-            return refuse("name", message);
+    /// The type of the events that it rings about, or how it begins; nothing where it looks at something else.
+    pub fn event_type(&self) -> Option<&str> {
+        match &self.when {
+            When::Event { event_type, .. } => Some(event_type),
+            _ => None,
         }
-        if let Some(hours) = &self.hours {
-            hours.check()?;
-        }
-        for (key, span) in [("quiet", self.quiet), ("repeat", self.repeat)] {
-            if let Some(Duration(span)) = span.filter(|Duration(span)| *span <= Span::ZERO) {
-                return refuse(key, format!("expected more than nothing, found {span}"));
-            }
-        }
-        let often = |span: &Span| !(SHORTEST_REPEAT..=LONGEST_REPEAT).contains(span);
-        if let Some(span) =
-            self.repeat.map(|repeat| repeat.0).filter(often).filter(|_| !self.when.is_looked_at())
-        {
-            let message = format!("expected {SHORTEST_REPEAT} to {LONGEST_REPEAT}, found {span}");
-            return refuse("repeat", message);
-        }
-        self.when.check()
     }
 
     /// How long after it rang it rings again while it lasts; never within the quiet time that the rule gives.
     fn again(&self) -> Option<Span> {
         let Duration(repeat) = self.repeat?;
         Some(self.quiet.map_or(repeat, |Duration(quiet)| repeat.max(quiet)))
+    }
+
+    /// The silence after it rang about something before it rings anew about the same.
+    fn silence(&self) -> Span {
+        self.quiet.map_or_else(|| self.when.usual_silence(), |Duration(quiet)| quiet)
     }
 
     /// The bells of a race with this start that come after a moment; none for any other sort of alert.
@@ -276,65 +259,6 @@ impl AlertConfig {
 }
 
 impl When {
-    fn check(&self) -> Result<(), ConfigRefused> {
-        let positive = |key: &str, number: f64| match number.is_finite() && number > 0.0 {
-            true => Ok(()),
-            false => Err(ConfigRefused::new(
-                format!("when.{key}"),
-                format!("expected a number above 0, found {number}"),
-            )),
-        };
-        let window = |key: &str, Duration(span): Duration| match span > Span::ZERO && span <= LONGEST_WINDOW {
-            true => Ok(()),
-            false => Err(ConfigRefused::new(
-                format!("when.{key}"),
-                format!("expected a duration of at most {LONGEST_WINDOW}, found {span}"),
-            )),
-        };
-        match self {
-            When::Event { event_type, .. } if event_type.is_empty() => Err(ConfigRefused::new(
-                "when.type",
-                "expected an event's type such as \"racing.race.final\", or \"racing.*\"",
-            )),
-            When::Odds { percent, within, .. } => {
-                positive("percent", *percent).and_then(|()| window("within", *within))
-            }
-            When::Money { points, within } => {
-                positive("points", *points).and_then(|()| window("within", *within))
-            }
-            When::Indicator { percent, .. } if ![5, 10, 15, 20, 25, 50].contains(percent) => {
-                let message = format!("expected one of 5, 10, 15, 20, 25 and 50, found {percent}");
-                Err(ConfigRefused::new("when.percent", message))
-            }
-            When::Start { before } => window("before", *before),
-            When::Drop { from_date, to_date, from_time, to_time, .. } => {
-                for (key, date) in [("from_date", from_date), ("to_date", to_date)] {
-                    check_text(key, date.as_deref(), "a date such as \"2026-01-10\"", |text| {
-                        text.parse::<jiff::civil::Date>().is_ok()
-                    })?;
-                }
-                for (key, time) in [("from_time", from_time), ("to_time", to_time)] {
-                    check_text(key, time.as_deref(), "a time of day such as \"18:00\"", |text| {
-                        hours::minutes(text).is_some()
-                    })?;
-                }
-                Ok(())
-            }
-            When::Pilot { within, .. } if u64::from(*within) > SOON => {
-                let message =
-                    format!("expected at most {SOON} races, found {within}: so far ahead nobody knows");
-                Err(ConfigRefused::new("when.within", message))
-            }
-            When::Unhealthy { failures: 0 } => {
-                Err(ConfigRefused::new("when.failures", "expected at least 1, found 0"))
-            }
-            When::Missed { polls: 0 } => {
-                Err(ConfigRefused::new("when.polls", "expected at least 1, found 0"))
-            }
-            _ => Ok(()),
-        }
-    }
-
     /// Whether the polls themselves show if it still lasts: then they repeat it, and no clock has to.
     fn is_looked_at(&self) -> bool {
         matches!(
@@ -343,25 +267,22 @@ impl When {
         )
     }
 
+    /// The silence after it rang, where a rule gives none.
+    fn usual_silence(&self) -> Span {
+        match self {
+            When::Odds { within, .. } | When::Money { within, .. } => within.0,
+            When::Indicator { .. } => COLUMN_QUIET,
+            When::Unhealthy { .. } => HEALTH_QUIET,
+            When::Missed { .. } => MISSED_QUIET,
+            When::Event { .. } | When::Drop { .. } | When::Pilot { .. } | When::Start { .. } => Span::ZERO,
+        }
+    }
+
     /// How long before a start it wants a look.
     fn before(&self) -> Option<Span> {
         match self {
             When::Start { before } => Some(before.0),
             _ => None,
         }
-    }
-}
-
-fn check_text(
-    key: &str,
-    text: Option<&str>,
-    expected: &str,
-    fits: impl Fn(&str) -> bool,
-) -> Result<(), ConfigRefused> {
-    match text {
-        Some(text) if !fits(text) => {
-            Err(ConfigRefused::new(format!("when.{key}"), format!("expected {expected}, found {text:?}")))
-        }
-        _ => Ok(()),
     }
 }

@@ -54,7 +54,11 @@ impl Alerts for RuleBook {
     }
 
     fn places(&self, rule: &str) -> Places {
-        let places = |rule: &AlertConfig| Places { source: rule.source.clone(), sinks: rule.sinks.clone() };
+        let places = |rule: &AlertConfig| Places {
+            event_type: rule.event_type().map(str::to_owned),
+            source: rule.source.clone(),
+            sinks: rule.sinks.clone(),
+        };
         self.rules.get(rule).map_or_else(Places::default, places)
     }
 
@@ -119,8 +123,11 @@ impl Alerts for RuleBook {
     }
 
     fn bells(&self) -> BTreeSet<Bell> {
-        let enabled = self.rules.values().filter(|rule| rule.enabled);
-        enabled.filter_map(|rule| Some((rule.source.clone(), rule.when.before()?, rule.again()))).collect()
+        let bell = |rule: &AlertConfig| {
+            let hours = rule.hours.as_ref().map(|hours| json!(hours).to_string());
+            Some((rule.source.clone(), rule.when.before()?, rule.again(), hours))
+        };
+        self.rules.values().filter(|rule| rule.enabled).filter_map(bell).collect()
     }
 
     fn repeats(&self) -> bool {

@@ -4,14 +4,14 @@ mod polls;
 mod runners;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Moment, Occasion, Question, Ring, Told};
+use stakeout_core::alert::{Moment, Occasion, Question, Ring, Told, is_type};
 use stakeout_core::compare::target_fingerprint;
 use stakeout_core::judge::Effect;
 use stakeout_core::{Fingerprint, Record};
 
 use super::look::{PRICE, SHARE, looked_at};
 use super::test::at_path;
-use super::told::{flies_soon, is_type, is_wanted};
+use super::told::{flies_soon, is_wanted};
 use super::words::{self, Words};
 use super::{AlertConfig, When, again};
 

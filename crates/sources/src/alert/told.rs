@@ -8,14 +8,6 @@ use super::words::Words;
 use super::{When, hours};
 use crate::fpv::UPCOMING_CHANGED;
 
-/// Whether a type is this one, or begins as the pattern does.
-pub(super) fn is_type(event_type: &str, pattern: &str) -> bool {
-    match pattern.strip_suffix('*') {
-        Some(beginning) => event_type.starts_with(beginning),
-        None => event_type == pattern,
-    }
-}
-
 /// Whether somebody waits for this table.
 pub(super) fn is_wanted(when: &When, data: &Json) -> bool {
     let When::Drop { venues, followed, from_date, to_date, from_time, to_time, party } = when else {
@@ -24,15 +16,26 @@ pub(super) fn is_wanted(when: &When, data: &Json) -> bool {
     let text = |field: &str| data[field].as_str().unwrap_or_default();
     let named = |venue: &String| venue == text("venue_id") || same_text(venue, text("venue_name"));
     let (date, time) = (text("date"), text("start").get(11..16).and_then(hours::minutes));
-    let clock = |limit: &Option<String>| limit.as_deref().and_then(hours::minutes);
     let sizes = || data["party_sizes"].as_array().into_iter().flatten().filter_map(Json::as_u64);
     (venues.is_empty() || venues.iter().any(named))
         && (!followed || data["followed"] == true)
         && from_date.as_deref().is_none_or(|from| date >= from)
         && to_date.as_deref().is_none_or(|to| date <= to)
-        && clock(from_time).is_none_or(|from| time.is_some_and(|time| time >= from))
-        && clock(to_time).is_none_or(|to| time.is_some_and(|time| time <= to))
+        && is_in_time(time, from_time.as_deref(), to_time.as_deref())
         && (party.is_empty() || sizes().any(|size| party.iter().any(|wanted| u64::from(*wanted) == size)))
+}
+
+/// Whether a time of day is between two others; the first after the second goes over midnight.
+fn is_in_time(time: Option<i32>, from: Option<&str>, to: Option<&str>) -> bool {
+    let (from, to) = (from.and_then(hours::minutes), to.and_then(hours::minutes));
+    let after = |time: i32| from.is_none_or(|from| time >= from);
+    let before = |time: i32| to.is_none_or(|to| time <= to);
+    match (from, to, time) {
+        (None, None, _) => true,
+        (_, _, None) => false,
+        (Some(from), Some(to), Some(time)) if from > to => after(time) || before(time),
+        (_, _, Some(time)) => after(time) && before(time),
+    }
 }
 
 /// Whether this pilot flies soon, with the words for it; each of their races rings once.

@@ -282,31 +282,48 @@ fn an_event_rings_with_its_filters_and_only_if_it_comes_about() {
 
 #[test]
 fn a_table_rings_for_whoever_waits_for_just_that_one() {
-    let drop = json!({
+    let mut drop = json!({
         "venue_id": "834", "venue_name": "Carbone", "neighborhood": "Soho", "date": "2026-01-16",
         "start": "2026-01-16T19:30", "party_sizes": [2, 4], "followed": false,
     });
-    let rings = |when: Json| {
+    let rings = |drop: &Json, when: Json| {
         let mut rule = when;
         rule["on"] = json!("drop");
         let look = Look::at(0).telling("tables.drop", drop.clone());
         look.titles(&book(json!({ "when": rule })))
     };
     let hit = ["Carbone has a table"];
-    assert_eq!(rings(json!({})), hit);
+    assert_eq!(rings(&drop, json!({})), hit);
     assert_eq!(
-        rings(json!({ "venues": ["carbone"], "party": [4], "from_time": "18:00", "to_time": "20:00" })),
+        rings(
+            &drop,
+            json!({ "venues": ["carbone"], "party": [4], "from_time": "18:00", "to_time": "20:00" })
+        ),
         hit
     );
-    assert_eq!(rings(json!({ "venues": ["834"], "from_date": "2026-01-16", "to_date": "2026-01-16" })), hit);
+    assert_eq!(
+        rings(&drop, json!({ "venues": ["834"], "from_date": "2026-01-16", "to_date": "2026-01-16" })),
+        hit
+    );
     for silent in [
         json!({ "venues": ["Lilia"] }),
         json!({ "followed": true }),
         json!({ "party": [3] }),
         json!({ "to_time": "19:00" }),
+        json!({ "from_time": "20:00" }),
         json!({ "from_date": "2026-01-17" }),
+        json!({ "to_date": "2026-01-15" }),
+        json!({ "from_time": "22:00", "to_time": "01:00" }),
     ] {
-        assert!(rings(silent.clone()).is_empty(), "{silent}");
+        assert!(rings(&drop, silent.clone()).is_empty(), "{silent}");
+    }
+    drop["followed"] = json!(true);
+    assert_eq!(rings(&drop, json!({ "followed": true })), hit);
+    for (start, hits) in [("21:59", 0), ("22:00", 1), ("23:30", 1), ("00:15", 1), ("01:00", 1), ("01:01", 0)]
+    {
+        drop["start"] = json!(format!("2026-01-16T{start}"));
+        let late = rings(&drop, json!({ "from_time": "22:00", "to_time": "01:00" }));
+        assert_eq!(late.len(), hits, "{start}");
     }
 }
 
@@ -444,14 +461,19 @@ fn missed_polls_that_go_on_are_left_to_the_clock() {
 #[test]
 fn a_source_that_fails_rings_once_and_missed_polls_ring() {
     let failed = |failures: u32, rule: Json| {
-        let mut look = Look::at(0);
+        // Two hours without a good look.
+        let mut look = Look::at(0).after(-7_200);
         look.went.failures = failures;
         look.rings(&book(rule))
     };
     let rule = json!({ "when": { "on": "unhealthy" } });
-    assert!(failed(2, rule.clone()).is_empty() && failed(4, rule.clone()).is_empty());
-    let rings = failed(3, rule);
+    assert!(failed(2, rule.clone()).is_empty());
+    let rings = failed(3, rule.clone());
     assert_eq!((rings[0].subject_key.as_str(), rings[0].quiet), ("nz", Some(Span::hours(1))));
+    let later = failed(4, rule);
+    assert_eq!(later[0].quiet, Some(Span::hours(2)), "unless something was told since the last good look");
+    let patient = failed(4, json!({ "when": { "on": "unhealthy" }, "quiet": "3h" }));
+    assert_eq!(patient[0].quiet, Some(Span::hours(3)), "and not within the quiet time");
     let again = failed(9, json!({ "when": { "on": "unhealthy" }, "repeat": "15m" }));
     assert_eq!(again[0].quiet, Some(Span::mins(15)));
     let rule = json!({ "when": { "on": "unhealthy" }, "repeat": "15m", "quiet": "20m" });
@@ -502,6 +524,19 @@ fn rules_that_cannot_ring_are_refused_with_the_key_at_fault() {
         (json!({ "when": { "on": "indicator", "of": "odds", "percent": 7 } }), "when.percent"),
         (json!({ "when": { "on": "drop", "from_date": "tomorrow" } }), "when.from_date"),
         (json!({ "when": { "on": "drop", "to_time": "7pm" } }), "when.to_time"),
+        (json!({ "when": { "on": "drop", "from_date": "20260110" } }), "when.from_date"),
+        (json!({ "when": { "on": "drop", "to_date": "2026-1-10" } }), "when.to_date"),
+        (
+            json!({ "when": { "on": "drop", "from_date": "2026-01-11", "to_date": "2026-01-10" } }),
+            "when.to_date",
+        ),
+        (json!({ "when": { "on": "event", "type": "" } }), "when.type"),
+        (json!({ "when": { "on": "event", "type": "racing.*.final" } }), "when.type"),
+        (json!({ "when": { "on": "event", "type": "racing.**" } }), "when.type"),
+        (
+            json!({ "when": { "on": "missed" }, "hours": { "from": "08:00", "to": "08:00", "zone": "UTC" } }),
+            "hours.to",
+        ),
         (json!({ "when": { "on": "unhealthy", "failures": 0 } }), "when.failures"),
         (json!({ "when": { "on": "missed" }, "quiet": "0s" }), "quiet"),
         (json!({ "when": { "on": "missed" }, "repeat": "0s" }), "repeat"),

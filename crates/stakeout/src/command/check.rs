@@ -56,7 +56,8 @@ pub(super) async fn check(place: &Place, args: &CheckArgs) -> Result<ExitCode> {
             (place.loaded.sinks(&Secrets::Environment)?.len(), place.loaded.config.alert.len());
         format!("{} sources, {sinks} sinks, {alerts} alerts", sources.len())
     })];
-    findings.extend(warnings.into_iter().map(|warning| Finding::new("warning", true, warning)));
+    let warnings = warnings.into_iter().chain(place.loaded.untold(&sources));
+    findings.extend(warnings.map(|warning| Finding::new("warning", true, warning)));
     findings.push(store(place).await);
     findings.extend(switched_off(place).await);
     if !args.offline {

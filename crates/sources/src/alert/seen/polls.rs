@@ -11,11 +11,6 @@ use super::super::{AlertConfig, again};
 use super::Seen;
 use crate::racing::FAMILY as RACING;
 
-/// Silence after an alert of a source's health, unless it says otherwise.
-const HEALTH_QUIET: Span = Span::hours(1);
-/// Silence after an alert of missed polls of one target, unless it says otherwise.
-const MISSED_QUIET: Span = Span::mins(10);
-
 /// How the type of the event ends that tells of refused credentials.
 const CREDENTIALS: &str = ".credentials";
 
@@ -43,9 +38,13 @@ impl Seen<'_> {
         let failed = self.occasion.went.failures;
         // Whoever is refused asks only once in a while: there will not be so many failures in a row soon.
         let refused = self.occasion.told.iter().find(|told| told.event_type.ends_with(CREDENTIALS));
-        if refused.is_none() && (failed < failures || (failed > failures && rule.repeat.is_none())) {
+        if refused.is_none() && failed < failures {
             return None;
         }
+        let quiet = match failed > failures {
+            true => self.quiet_of_outage(rule, refused.is_some())?,
+            false => rule.silence(),
+        };
         let (source, target) = (self.occasion.source, self.occasion.target?);
         let text = match refused {
             Some(told) => format!(
@@ -57,9 +56,19 @@ impl Seen<'_> {
         let words = Words::new(format!("{source} does not answer as it should"), text);
         let subject = (target_fingerprint(source), source);
         let ring = self.ring(name, rule, subject, words, json!({ "target": target.key, "failures": failed }));
-        let quiet = rule.quiet.map_or(HEALTH_QUIET, |quiet| quiet.0);
-        let quiet = rule.again().filter(|_| failed > failures).unwrap_or(quiet);
         Some(Ring { quiet: Some(quiet), ..ring })
+    }
+
+    /// The silence before an outage that goes on is told. One is told once, unless the rule repeats; but one that began in the
+    /// quiet time of another is told when that is over. Anything that rang since the last good look was about this one.
+    fn quiet_of_outage(&self, rule: &AlertConfig, refused: bool) -> Option<Span> {
+        match (rule.again(), self.occasion.looked) {
+            (Some(again), _) => Some(again),
+            (None, _) if refused => Some(rule.silence()),
+            (None, Some(looked)) => Some(rule.silence().max(self.occasion.at - looked)),
+            // Since when it lasts nobody knows: it was told when it began, or never is.
+            (None, None) => None,
+        }
     }
 
     pub(super) fn missed(&self, name: &str, rule: &AlertConfig, polls: u64) -> Option<Ring> {
@@ -78,6 +87,6 @@ impl Seen<'_> {
         );
         let subject = (target_fingerprint(&target.key), target.key.as_str());
         let ring = self.ring(name, rule, subject, words, json!({ "target": target.key, "missed": missed }));
-        Some(Ring { quiet: Some(rule.quiet.map_or(MISSED_QUIET, |quiet| quiet.0)), ..ring })
+        Some(Ring { quiet: Some(rule.silence()), ..ring })
     }
 }

@@ -12,9 +12,6 @@ use super::Seen;
 use crate::racing::timeline::{self, Band, RunnerHistory};
 use crate::racing::{MONEY_FLOW_HISTORY, ODDS_HISTORY};
 
-/// Silence after an indicator's alert: the longest column of the timeline that changes while people bet.
-const COLUMN_QUIET: Span = Span::mins(5);
-
 impl Seen<'_> {
     pub(super) fn price(
         &self,
@@ -48,7 +45,7 @@ impl Seen<'_> {
             ),
         );
         let about = json!({ "from": from, "to": now, "percent": by });
-        of_move(rule, within, step, held, self.ring(name, rule, subject(record), words, about))
+        of_move(rule, step, held, self.ring(name, rule, subject(record), words, about))
     }
 
     pub(super) fn share(
@@ -79,7 +76,7 @@ impl Seen<'_> {
             ),
         );
         let about = json!({ "from": from, "to": now, "points": by });
-        of_move(rule, within, step, held, self.ring(name, rule, subject(record), words, about))
+        of_move(rule, step, held, self.ring(name, rule, subject(record), words, about))
     }
 
     /// The runners whose cell of the present column has just reached a band.
@@ -121,7 +118,7 @@ impl Seen<'_> {
             let about = json!({ "percent": indicator.percent, "band": indicator.band });
             let ring = self.ring(name, rule, subject(record), words, about);
             let held = reached(&before, &record.key).is_some();
-            rings.extend(of_move(rule, COLUMN_QUIET, step, held, ring));
+            rings.extend(of_move(rule, step, held, ring));
         }
         rings
     }
@@ -153,8 +150,8 @@ impl Seen<'_> {
 }
 
 /// A move rings when it gets there; while it stays there, whether it moves or not, only if the rule repeats.
-fn of_move(rule: &AlertConfig, within: Span, step: Step, held: bool, ring: Ring) -> Option<Ring> {
-    let quiet = rule.quiet.map_or(within, |quiet| quiet.0);
+fn of_move(rule: &AlertConfig, step: Step, held: bool, ring: Ring) -> Option<Ring> {
+    let quiet = rule.silence();
     let again = rule.repeat.map(|repeat| repeat.0.max(quiet));
     let (requires, quiet) = match (step, held) {
         (Step::Moved(_), false) => (Effect::Changed, quiet),
