@@ -17,6 +17,9 @@ use crate::takes::Takes;
 use crate::template::Template;
 use crate::{Found, Refused};
 
+/// By this a receiver can tell that it has seen an event before: the same on every try.
+const SAME_ID: HeaderName = HeaderName::from_static("idempotency-key");
+
 /// A request for each event.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -26,7 +29,7 @@ pub struct HttpConfig {
     /// How it is asked.
     #[serde(default)]
     pub method: HttpMethod,
-    /// What is sent along, by name.
+    /// What is sent along, by name. Unless it is among them, `Idempotency-Key` is the event's id.
     #[serde(default)]
     pub headers: BTreeMap<String, Secret>,
     /// What the body is. A JSON body stays JSON whatever an upstream has written.
@@ -155,8 +158,13 @@ impl Sink for HttpSink {
     }
 
     async fn deliver(&self, event: &Event) -> Result<(), SinkError> {
+        let mut headers = self.headers.clone();
+        if let (false, Ok(id)) = (headers.contains_key(SAME_ID), HeaderValue::from_str(&event.id.to_string()))
+        {
+            headers.insert(SAME_ID, id);
+        }
         let request = self.outgoing.request(self.method.clone());
-        outgoing::send(request.headers(self.headers.clone()).body(self.body.fill(event))).await
+        outgoing::send(request.headers(headers).body(self.body.fill(event))).await
     }
 
     async fn deliver_all(&self, events: &[&Event]) -> Vec<Result<(), SinkError>> {

@@ -21,6 +21,7 @@ use crate::address::Guard;
 use crate::letter::Letter;
 use crate::outgoing;
 use crate::takes::Takes;
+use crate::unsaid::Unsaid;
 use crate::{Found, Refused};
 
 /// Receivers of one mail.
@@ -98,6 +99,7 @@ pub struct MailSink {
     port: u16,
     tls: Tls,
     access: Option<Credentials>,
+    unsaid: Unsaid,
     guard: Guard,
     from: Mailbox,
     to: Vec<Mailbox>,
@@ -119,10 +121,12 @@ impl MailSink {
         if let Some(Duration(digest)) = config.digest.filter(|digest| digest.0 > DIGEST_MAX) {
             return Err(Refused::new("digest", format!("expected at most {DIGEST_MAX}, found {digest}")));
         }
-        let access = match (&config.user, &config.password) {
-            (None, None) => None,
+        let (access, unsaid) = match (&config.user, &config.password) {
+            (None, None) => (None, Unsaid::default()),
             (Some(_), Some(_)) => {
-                Some(Credentials::new(found.get("user").to_owned(), found.get("password").to_owned()))
+                let (user, password) = (found.get("user"), found.get("password"));
+                let access = Credentials::new(user.to_owned(), password.to_owned());
+                (Some(access), Unsaid::of_login(user, password))
             }
             _ => return Err(Refused::new("user", "expected user and password, or none of them")),
         };
@@ -135,6 +139,7 @@ impl MailSink {
             port: config.port(),
             tls: tls(config, &guard, found)?,
             access,
+            unsaid,
             guard,
             from: mailbox("from", &config.from)?,
             to: config.to.iter().map(|to| mailbox("to", to)).collect::<Result<_, _>>()?,
@@ -148,7 +153,8 @@ impl MailSink {
     async fn send(&self, events: &[&Event]) -> Result<(), SinkError> {
         let message = self.message(events).map_err(|error| SinkError::Refused(error.to_string()))?;
         match tokio::time::timeout(self.timeout, self.hand_over(message)).await {
-            Ok(outcome) => outcome.map_err(SinkError::Refused),
+            // A server may repeat what it was told.
+            Ok(outcome) => outcome.map_err(|said| SinkError::Refused(self.unsaid.in_words(&said))),
             Err(_) => Err(SinkError::Refused(format!("not done within {} ms", self.timeout.as_millis()))),
         }
     }
@@ -219,7 +225,7 @@ impl MailSink {
         }
         server.command(Data).await.map_err(|error| said(&error))?;
         server.message(&body).await.map_err(|error| said(&error))?;
-        for words in refused {
+        for words in refused.iter().map(|words| self.unsaid.in_words(words)) {
             warn!(sink = self.name, "the mail went to the others; given up for {words}");
         }
         Ok(())

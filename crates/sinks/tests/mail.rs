@@ -2,6 +2,10 @@
 
 mod support;
 
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::sync::mpsc::{Receiver, channel};
+
 use serde_json::{Value, json};
 use stakeout_core::Event;
 use stakeout_engine::{Sink, SinkError};
@@ -81,6 +85,49 @@ async fn whoever_is_not_there_keeps_nobody_else_from_their_mail() {
     assert_eq!(server.mail()["subject"], "Odds fell 5", "what was put off was not sent to anybody");
 }
 
+/// A mail server that knows no TLS; everything that it is told comes out.
+fn plain_server() -> (u16, Receiver<String>) {
+    let listener = TcpListener::bind("localhost:0").expect("binds");
+    let port = listener.local_addr().expect("an address").port();
+    let (told, heard) = channel();
+    std::thread::spawn(move || {
+        let Ok((stream, _)) = listener.accept() else { return };
+        let mut stream = BufReader::new(stream);
+        let mut answer = "220 plain ESMTP";
+        // Until they part, or nobody listens any more.
+        while stream.get_mut().write_all(format!("{answer}\r\n").as_bytes()).is_ok() {
+            let mut line = String::new();
+            if !stream.read_line(&mut line).is_ok_and(|read| read > 0) {
+                return;
+            }
+            answer = if line.starts_with("EHLO") { "250-plain\r\n250 AUTH PLAIN LOGIN" } else { "250 OK" };
+            if told.send(line).is_err() {
+                return;
+            }
+        }
+    });
+    (port, heard)
+}
+
+#[tokio::test]
+async fn a_server_that_offers_no_tls_is_told_nothing() {
+    let (port, heard) = plain_server();
+    let config = json!({
+        "host": "localhost", "port": port, "allow": ["localhost"], "timeout": "5s", "tls": "starttls",
+        "user": "stakeout", "password": "correct horse", "from": "a@example.org", "to": ["b@example.org"],
+    });
+    let found = [("user", "stakeout"), ("password", "correct horse")];
+    let found: Found = found.map(|(key, value)| (key.to_owned(), value.to_owned())).into_iter().collect();
+    let config = serde_json::from_value(config).expect("a configuration");
+    let sink = MailSink::new("mail", &config, &found).expect("a sink");
+    sink.deliver(&event(1)).await.expect_err("it wants TLS");
+    drop(sink);
+    // The server ends when they part, and with it the channel.
+    let told: Vec<String> = heard.iter().collect();
+    let is_harmless = |line: &String| ["EHLO", "QUIT"].iter().any(|word| line.starts_with(word));
+    assert!(!told.is_empty() && told.iter().all(is_harmless), "{told:?}");
+}
+
 #[tokio::test]
 async fn what_is_not_right_is_refused_without_secrets() {
     let Some(server) = MailServer::start("tls") else { return };
@@ -97,7 +144,10 @@ async fn what_is_not_right_is_refused_without_secrets() {
     let stranger = refused(json!({"ca": null})).await;
     assert!(stranger.to_lowercase().contains("certificate"), "an unknown certificate: {stranger}");
     let wrong = refused(json!({"password": "battery staple"})).await;
-    assert!(wrong.contains("535") && !wrong.contains("battery"), "a wrong password: {wrong}");
+    assert!(wrong.contains("535") && wrong.contains("not right"), "what the server said: {wrong}");
+    for coded in ["stakeout", "battery", "c3Rha2VvdXQ=", "YmF0dGVyeSBzdGFwbGU=", "AHN0YWtlb3V0"] {
+        assert!(!wrong.contains(coded), "it repeats what it was told, and is not quoted: {wrong}");
+    }
     let nobody = refused(json!({"to": ["nobody@example.org"]})).await;
     assert!(nobody.contains("550"), "a receiver who is not there: {nobody}");
     let inside = refused(json!({"allow": []})).await;

@@ -4,6 +4,7 @@ Arguments: tls | starttls | none, and for the first two the certificate and the 
 """
 
 import asyncio
+import base64
 import email
 import email.policy
 import json
@@ -40,7 +41,11 @@ class Taking:
 
 def authenticate(server, session, envelope, mechanism, data):
     good = data.login == b"stakeout" and data.password == b"correct horse"
-    return AuthResult(success=good, handled=False, auth_data=data.login)
+    # Some servers repeat to whoever they refuse what they were told, in every form.
+    plain = b"\0" + data.login + b"\0" + data.password
+    said = [data.login, data.password, *map(base64.b64encode, (data.login, data.password, plain))]
+    refused = "535 not right: " + " ".join(part.decode() for part in said)
+    return AuthResult(success=good, handled=False, auth_data=data.login, message=None if good else refused)
 
 
 async def main():

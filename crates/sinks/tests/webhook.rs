@@ -178,3 +178,27 @@ async fn a_template_is_a_request_of_its_own() {
     let body: Value = serde_json::from_slice(&seen.body).expect("JSON");
     assert_eq!(body, json!({"chat_id": 5, "text": "Odds fell 7: 4.2 → 3.1", "quiet": false}));
 }
+
+#[tokio::test]
+async fn a_template_has_the_same_id_on_every_try_unless_it_has_its_own() {
+    let server = Loopback::start(|seen| answering(if seen.n == 1 { 500 } else { 200 }));
+    let sink = |headers: Value| {
+        let url = server.url("/send");
+        let config = json!({ "url": url, "allow": ["127.0.0.1"], "headers": headers, "body": "{}" });
+        let own = headers.as_object().into_iter().flatten();
+        let own =
+            own.map(|(name, value)| (format!("headers.{name}"), value.as_str().expect("text").to_owned()));
+        let found: Found = own.chain([("url".to_owned(), url)]).collect();
+        HttpSink::new("chat", &serde_json::from_value(config).expect("a configuration"), &found)
+            .expect("a sink")
+    };
+    let plain = sink(json!({}));
+    assert!(plain.deliver(&event(7)).await.is_err(), "refused at first");
+    plain.deliver(&event(7)).await.expect("taken");
+    plain.deliver(&event(8)).await.expect("taken");
+    sink(json!({ "Idempotency-Key": "mine" })).deliver(&event(9)).await.expect("taken");
+    let seen = server.seen();
+    let ids: Vec<_> = seen.iter().map(|seen| seen.header("idempotency-key").expect("an id")).collect();
+    let (seven, eight) = (event(7).id.to_string(), event(8).id.to_string());
+    assert_eq!(ids, [seven.as_str(), &seven, &eight, "mine"]);
+}

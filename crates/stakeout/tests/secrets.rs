@@ -19,7 +19,7 @@ use rusqlite::{Connection, OpenFlags};
 use stakeout_sim::{Act, Loopback, Seen};
 
 /// What must be seen by nobody but the receiver it is meant for, by the variable it comes from.
-const SECRETS: [(&str, &str); 10] = [
+const SECRETS: [(&str, &str); 11] = [
     ("UPSTREAM_TOKEN", "Bearer upstream-4c1f7e9a2b"),
     ("HOOK_URL_PART", "hook-path-9d21c07bd4"),
     ("HOOK_SECRET", "whsec_c2lnbmluZy1zZWNyZXQtb2YtdGhlLWhvb2stMDAwMQ=="),
@@ -30,6 +30,7 @@ const SECRETS: [(&str, &str); 10] = [
     ("NATS_PASSWORD", "nats-password-88e1d0"),
     ("NATS_TOKEN", "nats-token-40aa9c17"),
     ("NATS_SEED", "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY"),
+    ("SMTP_USER", "smtp-user-5d0f72"),
 ];
 
 /// Everything whose presence would give a secret away.
@@ -46,7 +47,7 @@ fn needles() -> BTreeMap<String, &'static str> {
         }
     }
     // As SMTP's AUTH PLAIN has it.
-    needles.insert(STANDARD.encode("\0stakeout\0smtp-battery-staple-63"), "SMTP_PASSWORD");
+    needles.insert(STANDARD.encode("\0smtp-user-5d0f72\0smtp-battery-staple-63"), "SMTP_PASSWORD");
     needles
 }
 
@@ -207,7 +208,7 @@ kind = "mail"
 host = "localhost"
 port = {smtp}
 ca = {{ file = "ca.pem" }}
-user = "stakeout"
+user = {{ env = "SMTP_USER" }}
 password = {{ env = "SMTP_PASSWORD" }}
 allow = ["localhost"]
 from = "stakeout@example.org"
@@ -275,6 +276,13 @@ allow = ["127.0.0.1"]
     assert!(
         upstream.seen().iter().all(|seen| seen.header("authorization") == Some(secret("UPSTREAM_TOKEN")))
     );
+
+    // The mail server repeats whom and what it refused: that it did is known, what it repeated is not.
+    let conn = Connection::open_with_flags(&db, OpenFlags::SQLITE_OPEN_READ_ONLY).expect("a database");
+    let said: String = conn
+        .query_row("SELECT error FROM deliveries WHERE sink = 'mail' AND attempts > 0", [], |row| row.get(0))
+        .expect("what the mail server said");
+    assert!(said.contains("not right") && said.contains("[redacted]"), "{said}");
 
     // While it runs: everything it answers, and what commands say beside it.
     let paths = paths(address);
