@@ -6,14 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value as Json, json};
 use stakeout_core::alert::EVENT_TYPE;
-use stakeout_core::{Failure, FailureClass, Request, Response, Source, Span, Time};
+use stakeout_core::judge::Effect;
+use stakeout_core::{EventId, Failure, FailureClass, Fingerprint, Request, Response, Source, Span, Time};
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Engine, EngineConfig, Fetch, virtual_runtime};
 use stakeout_server::alerts::{Around, Remark, Replayed, try_rule};
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_sources::json::JsonSource;
 use stakeout_store::sqlite::SqliteStore;
-use stakeout_store::{EventFilter, ReadMark, Store, Validators};
+use stakeout_store::{DeriveCommit, EventFilter, EventWrite, ReadMark, Store, Validators};
 
 /// 08:00 in UTC.
 const T: Time = Time::from_secs(1_800_000_000);
@@ -123,7 +124,7 @@ impl Lived {
 type Sent = (Time, u64, String);
 
 fn sent(at: Time, data: &Json) -> Sent {
-    let number = data["repeat"]["number"].as_u64().expect("what repeats is numbered");
+    let number = data["repeat"]["number"].as_u64().unwrap_or(0);
     (at, number, data["text"].as_str().expect("words").to_owned())
 }
 
@@ -153,6 +154,72 @@ fn what_was_repeated_by_the_clock_is_what_would_have_been() {
         let sent = lived.sent(name, -60);
         assert!(sent.iter().any(|(_, number, _)| *number > 1), "{name}: {sent:?}");
     }
+}
+
+#[test]
+fn what_kept_silent_keeps_silent_where_only_the_end_of_it_is_looked_at() {
+    let down = json!({ "on": "unhealthy", "failures": 2 });
+    let rules = json!({
+        "rare": { "when": { "on": "event", "type": "json.*" }, "quiet": "6h" },
+        "down": { "when": down },
+        "impatient": { "when": down, "quiet": "5m" },
+        "patient": { "when": down, "quiet": "52m" },
+        "again": { "when": down, "repeat": "6m" },
+        "missed": { "when": { "on": "missed" } },
+    });
+    let lived = Lived::under(&rules, &[]);
+    for name in lived.book.rules().keys() {
+        for since in [-60, 95, 102, 105, 155, 160, 165, 205, 290, 640] {
+            let tried = lived.tried(name, None, since);
+            let would: Vec<Sent> = tried.rings.iter().map(|ring| sent(ring.at, &ring.data)).collect();
+            assert_eq!(would, lived.sent(name, since), "{name} since minute {since}");
+        }
+    }
+    let minutes = |name: &str| -> Vec<i64> {
+        lived.sent(name, -60).iter().map(|(at, ..)| (*at - T).as_ms() / 60_000).collect()
+    };
+    assert_eq!(minutes("rare").len(), 1, "the second change was in the quiet time of the first");
+    assert!(
+        (152..170).contains(&minutes("patient")[1]),
+        "told when the quiet time was over: {:?}",
+        minutes("patient")
+    );
+}
+
+#[test]
+fn refused_credentials_would_have_rung() {
+    let lived = Lived::under(&json!({}), &[]);
+    let refused = EventWrite {
+        id: EventId::of_trigger("s", "credentials", "s", "t"),
+        event_type: "tables.credentials".to_owned(),
+        rule: "credentials".to_owned(),
+        subject: Fingerprint::of("source", &["s"]),
+        subject_key: "s".to_owned(),
+        at: minute(700),
+        dedupe_key: None,
+        data: json!({ "source": "s", "class": "unauthorized", "message": "401" }),
+        requires: Effect::Any,
+        quiet: None,
+        unseen_for: None,
+        follows: None,
+        sinks: vec![],
+    };
+    let commit = DeriveCommit {
+        source: "s".to_owned(),
+        now: minute(700),
+        focused_before: vec![],
+        create: None,
+        refocus: vec![],
+        kv: vec![],
+        records: vec![],
+        events: vec![refused],
+        sinks: vec![],
+    };
+    tokio::runtime::Runtime::new().expect("runtime").block_on(lived.store.derive(commit)).expect("told");
+    let rule = json!({ "when": { "on": "unhealthy", "failures": 100 } });
+    let tried = lived.tried("draft", Some(serde_json::from_value(rule).expect("a rule")), 0);
+    let rings: Vec<_> = tried.rings.iter().map(|ring| (ring.at, ring.text.as_str())).collect();
+    assert_eq!(rings, [(minute(700), "s does not take our credentials: 401")]);
 }
 
 #[test]

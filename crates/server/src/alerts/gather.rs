@@ -1,8 +1,9 @@
 //! Reading the past that a rule looks at: events, histories of races, the poll log. Everything is bounded.
 
+mod polls;
 mod races;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use stakeout_core::alert::{Alerts, EVENT_TYPE, Went, began};
@@ -11,8 +12,7 @@ use stakeout_sources::alert::{AlertConfig, IndicatorOf, RuleBook, When};
 use stakeout_sources::racing::{MONEY_FLOW_HISTORY, ODDS_HISTORY};
 use stakeout_store::{EventFilter, NotificationFilter, Store, StoreError, StoredRecord};
 
-use self::races::Turns;
-use super::looks::{Rhythm, looks};
+use super::looks::Rhythm;
 use super::replay::{Happening, Past};
 
 /// The most events and polls that are looked at.
@@ -20,9 +20,6 @@ const MOST_EVENTS: usize = 20_000;
 const PAGE: u32 = 1_000;
 /// Prices and money move so long before a race at most, as far as this looks.
 const BEFORE_START: Span = Span::hours(24);
-/// Failures in a row began so long before the first one that counts at most.
-const FAILING_SINCE: Span = Span::hours(1);
-
 /// Who was asked, and what else is in force: both decide when there was a look.
 pub struct Around<'a> {
     /// The sources by name.
@@ -89,11 +86,11 @@ impl Gathering<'_> {
                 self.races(MONEY_FLOW_HISTORY, BEFORE_START).await?;
             }
             When::Start { before } => self.starts(before.0).await?,
-            When::Unhealthy { .. } => self.polls().await?,
+            When::Unhealthy { failures } => self.health(*failures).await?,
             When::Missed { polls } => {
                 self.polls().await?;
                 if self.rule.repeat.is_some() {
-                    self.looks(*polls).await?;
+                    self.looks(|went| went.missed >= *polls).await?;
                 }
             }
         }
@@ -185,70 +182,6 @@ impl Gathering<'_> {
                 let end = |record: StoredRecord| ((source.clone(), record.fingerprint), record.gone);
                 self.past.ends.extend(held.into_iter().map(end));
             }
-        }
-        Ok(())
-    }
-
-    async fn polls(&mut self) -> Result<(), StoreError> {
-        let (mut before, mut found) = (None, Vec::new());
-        'pages: loop {
-            let page = self.store.newest_polls(before, PAGE).await?;
-            let whole = page.len() as u32 == PAGE;
-            for listed in page {
-                before = Some(listed.row);
-                if listed.poll.ended < self.from - FAILING_SINCE {
-                    break 'pages;
-                }
-                if let (Some(source), Some(target)) = (listed.source, listed.target) {
-                    found.push((source, target, listed.poll));
-                }
-            }
-            self.past.cut = found.len() >= MOST_EVENTS;
-            if !whole || self.past.cut {
-                break;
-            }
-        }
-        let mut before: BTreeMap<(String, String), (u64, Went)> = BTreeMap::new();
-        for (source, target, poll) in found.into_iter().rev() {
-            let (last, went) = before.entry((source.clone(), target.clone())).or_default();
-            // One of which only a part failed counts, too. Every failed poll and every missed one is in the log: between two that are not one after the other, one went well.
-            let known = if *last + 1 == poll.poll_no { *went } else { Went::default() };
-            let failures = if poll.error_class.is_some() { known.failures + 1 } else { 0 };
-            *went = Went { failures, missed: poll.missed, missed_before: known.missed };
-            *last = poll.poll_no;
-            if poll.ended >= self.from && poll.ended < self.until {
-                let (went, spec) = (*went, TargetSpec::new(&target, ""));
-                self.past.happenings.push(Happening {
-                    target: Some(spec),
-                    went,
-                    ..plain(source, poll.ended)
-                });
-            }
-        }
-        Ok(())
-    }
-
-    /// When the targets were looked at of which so many polls were missed at once.
-    async fn looks(&mut self, polls: u64) -> Result<(), StoreError> {
-        let missed = self.past.happenings.iter().filter(|happening| happening.went.missed >= polls);
-        let place = |happening: &Happening| Some((happening.source.clone(), happening.target.clone()?.key));
-        let places: BTreeSet<(String, String)> = missed.filter_map(place).collect();
-        let mut started: BTreeMap<String, Turns> = BTreeMap::new();
-        for (source, target) in places {
-            let Some(row) = self.store.target(&source, &target).await? else { continue };
-            if !started.contains_key(&source) {
-                started.insert(source.clone(), self.starts_told(&source).await?);
-            }
-            let life = self.life_of(&source, &target, &started[&source]).await?;
-            // Of anything but a race only what is known now is kept.
-            let facts: &(dyn Fn(Time) -> Facts + Sync) =
-                &|at| life.as_ref().map_or_else(|| row.state.facts.clone(), |life| life.facts(at));
-            let rhythm = self.source(&source).map(|source| self.rhythm(source, &row.spec, facts));
-            let looks = looks(self.store, &row, rhythm.as_ref(), self.from - FAILING_SINCE).await?;
-            if !row.enabled {
-                self.past.off.insert((source.clone(), target.clone()));
-            }
-            self.past.looks.insert((source, target), looks);
         }
         Ok(())
     }

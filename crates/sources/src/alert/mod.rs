@@ -241,14 +241,22 @@ impl AlertConfig {
         first.into_iter().flat_map(move |first| again::bells(first, start, again, after))
     }
 
-    /// How long before a moment it may have rung about something that it tells again then.
+    /// How long before a moment it may have rung so that it is told again then, or keeps silent.
     pub fn reaches_back(&self) -> Span {
-        match self.again() {
+        let repeats = match self.again() {
             None => Span::ZERO,
             Some(again) if self.when.is_looked_at() => again,
             // What the clock repeats may go on for longer, but an event does not.
             Some(again) => again.max(again::UNREAD_AT_MOST),
-        }
+        };
+        let once = match &self.when {
+            // A race is called for once, and may be put off until the next day.
+            When::Pilot { .. } => Span::hours(48),
+            When::Start { before } => before.0,
+            _ => Span::ZERO,
+        };
+        // What kept silent depends on what rang before, and that on what rang before it.
+        repeats.max(once).max(self.silence().times(3))
     }
 
     /// Whether it may ring for a source at this moment.
