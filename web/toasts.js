@@ -5,7 +5,8 @@ import { h, text } from "./dom.js";
 import { time } from "./format.js";
 import { clock, live } from "./live.js";
 
-const OLD_MS = 60_000; // What comes by again after a break is listed, not rung.
+const OLD_MS = 60_000; // What comes by again after a break is listed and counted, not rung one by one.
+const TOGETHER_MS = 500;
 const STAYS_MS = 15_000;
 const MOST = 4;
 
@@ -52,8 +53,29 @@ function toast({ data, seq }) {
 		h("div", h("b", data.title), h("p", data.text)), h("a", { href: "/alerts", click: close }, "Alerts"), h("button.quiet", { "aria-label": `Close: ${data.title}`, click: close }, "✕"));
 	place.append(node);
 	while (place.children.length > MOST) place.firstChild.remove();
-	// What must be looked at stays until somebody has.
-	if (data.severity !== "critical") setTimeout(close, STAYS_MS);
+	// What must be looked at stays until somebody has. Where nobody looks, time does not count.
+	const leave = () => document.hidden
+		? document.addEventListener("visibilitychange", leave, { once: true })
+		: setTimeout(close, STAYS_MS);
+	if (data.severity !== "critical") leave();
+}
+
+// A tab that nobody sees gives its stream back, and a connection may break: what rang meanwhile is one toast, however much
+// it is.
+const missed = { count: 0, last: null, critical: false, timer: 0 };
+
+function miss(event) {
+	missed.count += 1;
+	missed.last = event;
+	missed.critical ||= event.data.severity === "critical";
+	clearTimeout(missed.timer);
+	missed.timer = setTimeout(() => {
+		const { count, last, critical } = missed;
+		Object.assign(missed, { count: 0, last: null, critical: false });
+		const title = `${count} ${count === 1 ? "alert" : "alerts"} while you were away`;
+		const severity = critical ? "critical" : "info";
+		toast({ seq: last.seq, data: { severity, title, text: count === 1 ? last.data.title : `The last: ${last.data.title}` } });
+	}, TOGETHER_MS);
 }
 
 // How much nobody has read; the page of alerts says when that changed.
@@ -78,7 +100,7 @@ export function toasts() {
 	live.on("event", (event) => {
 		if (event.type !== "alert.raised") return;
 		soon();
-		if ((clock.now() - time(event.at)) / clock.speed > OLD_MS) return;
+		if ((clock.now() - time(event.at)) / clock.speed > OLD_MS) return miss(event);
 		toast(event);
 		beep(event.data.severity === "critical");
 	});

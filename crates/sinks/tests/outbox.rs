@@ -426,6 +426,11 @@ fn a_live_rule_that_nobody_would_hear_is_refused() {
         assert!(sink.contains("\"hok\" is not there") && sink.contains("(hook)"), "{sink}");
         let source = set(json!({ "source": "nz" })).await.expect_err("refused");
         assert!(source.contains("\"nz\" is not there") && source.contains("(s)"), "{source}");
+        let untold =
+            set(json!({ "when": { "on": "event", "type": "json.chnaged" } })).await.expect_err("refused");
+        assert!(untold.contains("json.changed") && untold.contains("json.chnaged"), "{untold}");
+        set(json!({ "when": { "on": "event", "type": "json.*" } })).await.expect("accepted");
+        control.set_setting("alert.mine", None).await.expect("removed");
         assert!(store.settings().await.expect("settings").is_empty(), "nothing was stored");
         set(json!({ "sinks": ["hook"], "source": "s" })).await.expect("accepted");
         engine.shutdown().await.expect("stop");

@@ -7,9 +7,12 @@ use std::process::{Command, Output};
 use serde_json::{Value as Json, json};
 use stakeout::config::{Loaded, Secrets};
 use stakeout::simulate::racing::RacingDay;
-use stakeout_core::{Span, Time};
+use stakeout_core::judge::Effect;
+use stakeout_core::{EventId, Fingerprint, Span, Time};
 use stakeout_server::alerts::{Around, Remark, try_rule};
 use stakeout_sources::alert::{AlertConfig, RuleBook, When};
+use stakeout_store::sqlite::{OpenOptions, SqliteStore};
+use stakeout_store::{DeriveCommit, DeriveOutcome, EventWrite, Store as _};
 
 /// What was sent or would have been: when, about what, and in which words.
 type Sent = BTreeSet<(Time, String, String)>;
@@ -178,6 +181,70 @@ fn rules_are_kept_and_tried_without_a_running_process() {
     assert!(refused(dir, &["alerts", "test", "down", "--since", "ever"]).contains("24h"));
     said(dir, &["settings", "unset", "alert.mine"]);
     assert!(!said(dir, &["alerts", "list"]).contains("mine"));
+}
+
+/// What was given up of a sink, by the numbers of the events.
+fn given_up(dir: &Path) -> Vec<u64> {
+    let lines = said(dir, &["deliveries", "list", "--json"]);
+    let event = |line: &str| -> Option<u64> { serde_json::from_str::<Json>(line).ok()?["event"].as_u64() };
+    lines.lines().map(|line| event(line).expect("a number")).collect()
+}
+
+#[test]
+fn what_was_given_up_is_retried_and_dropped_by_command() {
+    let dir = tempfile::tempdir().expect("dir");
+    let dir = dir.path();
+    stakeout(dir, &["poll"]);
+    let event = |n: u32| EventWrite {
+        id: EventId::of_trigger("x", "r", &n.to_string(), "t"),
+        event_type: "json.changed".to_owned(),
+        rule: "r".to_owned(),
+        subject: Fingerprint::of("x", &[&n.to_string()]),
+        subject_key: n.to_string(),
+        at: Time::from_secs(1_800_000_000),
+        dedupe_key: None,
+        data: json!({}),
+        requires: Effect::Any,
+        quiet: None,
+        unseen_for: None,
+        follows: None,
+        sinks: vec!["hook".to_owned()],
+    };
+    let commit = DeriveCommit {
+        source: "x".to_owned(),
+        now: Time::from_secs(1_800_000_000),
+        focused_before: vec![],
+        create: None,
+        refocus: vec![],
+        kv: vec![],
+        records: vec![],
+        events: (0..4).map(event).collect(),
+        sinks: vec![],
+    };
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    let seqs: Vec<u64> = runtime.block_on(async {
+        let store = SqliteStore::open(dir.join("s.db"), OpenOptions::default()).expect("a store");
+        let DeriveOutcome::Done(done) = store.derive(commit).await.expect("told") else { panic!("alone") };
+        for event in &done.events[..3] {
+            store.delivery_failed("hook", event.seq, None, "500").await.expect("given up");
+        }
+        done.events.iter().map(|event| event.seq).collect()
+    });
+    assert_eq!(given_up(dir), seqs[..3]);
+    let one = seqs[1].to_string();
+    let again = said(dir, &["deliveries", "retry", "hook", &one]);
+    assert_eq!(
+        (again.trim(), given_up(dir)),
+        ("1 delivery of hook to be made again", vec![seqs[0], seqs[2]])
+    );
+    let last = seqs[2].to_string();
+    assert_eq!(said(dir, &["deliveries", "drop", "hook", &last]).trim(), "1 delivery of hook dropped");
+    assert!(refused(dir, &["deliveries", "drop", "hook", &last]).contains("has no delivery"));
+    assert_eq!(said(dir, &["deliveries", "retry", "hook"]).trim(), "1 delivery of hook to be made again");
+    assert_eq!(given_up(dir), [0_u64; 0]);
+    // Two that were retried and one that was never tried wait.
+    let all = said(dir, &["deliveries", "drop", "hook", "--waiting"]);
+    assert_eq!(all.trim(), "3 deliveries of hook dropped");
 }
 
 #[test]

@@ -6,7 +6,9 @@ use stakeout_core::{Field, FieldType, Kind, KindView, Shows};
 use stakeout_store::conformance::server::PostgresServer;
 use stakeout_store::conformance::story::{KIND, Poll, SOURCE, World, after, at, print, request, wanted};
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
-use stakeout_store::{ClaimRequest, CommitOutcome, Effect, KvSet, PollOutcome, Store as _};
+use stakeout_store::{
+    ClaimRequest, CommitOutcome, Effect, EventWrite, KvSet, PollOutcome, ReadMark, Store as _,
+};
 use tokio_postgres::{Client, NoTls};
 
 /// A new database's URL; leaves the test when there is no server.
@@ -60,6 +62,27 @@ fn slots() -> Kind {
 
 fn some(cells: &[&str]) -> Vec<Option<String>> {
     cells.iter().map(|cell| Some((*cell).to_owned())).collect()
+}
+
+#[tokio::test]
+async fn what_rang_is_shown_with_when_it_was_read() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a"]).await;
+    world.store.ensure_views(&[slots()]).await.expect("views");
+    let claim = world.claim_one(0).await;
+    let alert = |event: &mut EventWrite| {
+        event.event_type = "alert.raised".into();
+        event.data =
+            serde_json::json!({ "alert": "bell", "user": "anna", "severity": "warning", "title": "Off" });
+    };
+    let poll = Poll::of(&claim, 1).holding(&claim).tells_with(&claim, "alert:bell", "r1", Effect::Any, alert);
+    let told = world.done(poll).await.events;
+    world.store.mark_read(&ReadMark::One(told[0].seq), at(90)).await.expect("marked");
+    let columns = "alert, \"user\", severity, title, subject, target, source, at::text, read_at::text";
+    let listed = texts(&raw(&url).await, &format!("SELECT {columns} FROM notifications")).await;
+    let (rang, read) = (listed[0][7].clone(), listed[0][8].clone());
+    assert_eq!(listed[0][..7], some(&["bell", "anna", "warning", "Off", "r1", "a", SOURCE])[..]);
+    assert!(rang.is_some_and(|at| at.contains("08:00:01")) && read.is_some_and(|at| at.contains("08:01:30")));
 }
 
 #[tokio::test]

@@ -7,7 +7,7 @@ use stakeout_core::{ContentHash, Field, FieldType, Fingerprint, Kind, KindView, 
 use stakeout_store::conformance::story::{Poll, World, at};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::views::{BadName, Dialect, views};
-use stakeout_store::{DeriveCommit, HistoryWrite, KvWrite, RecordWrite, Stamp};
+use stakeout_store::{DeriveCommit, Effect, EventWrite, HistoryWrite, KvWrite, ReadMark, RecordWrite, Stamp};
 use tempfile::TempDir;
 
 fn entrants() -> Kind {
@@ -259,6 +259,33 @@ async fn anyone_can_open_the_database_and_read_it() {
         "a live rule goes before one of the same name in the file"
     );
     assert_eq!(query(&path, "SELECT * FROM notifications"), [] as [&str; 0]);
+}
+
+#[tokio::test]
+async fn what_rang_is_shown_with_when_it_was_read() {
+    let (_dir, path, world) = filled().await;
+    world.store.ensure_views(&[entrants()]).await.expect("views");
+    let claim = world.claim_one(60).await;
+    let alert = |event: &mut EventWrite| {
+        event.event_type = "alert.raised".into();
+        event.data = serde_json::json!({
+            "alert": "bell", "user": "anna", "severity": "warning", "title": "Off", "text": "in 1 min",
+            "about": { "start": 7 },
+        });
+    };
+    let poll = Poll::of(&claim, 60).holding(&claim);
+    let poll = poll.tells_with(&claim, "alert:bell", "r1", Effect::Any, alert);
+    let told = world.done(poll.tells(&claim, "drop", "r1", Effect::Any)).await.events;
+    let columns = "alert, user, severity, title, text, about, subject, target, source, at, read_at";
+    let shown = |read: &str| {
+        let at = "2027-01-15T08:01:00.000Z";
+        [format!(r#"bell · anna · warning · Off · in 1 min · {{"start":7}} · r1 · a · nyc · {at} · {read}"#)]
+    };
+    let listed = || query(&path, &format!("SELECT {columns} FROM notifications"));
+    assert_eq!(listed(), shown("NULL"), "and no other event");
+    let alert = told.iter().find(|event| event.event_type == "alert.raised").expect("it rang");
+    world.store.mark_read(&ReadMark::One(alert.seq), at(90)).await.expect("marked");
+    assert_eq!(listed(), shown("2027-01-15T08:01:30.000Z"));
 }
 
 #[tokio::test]

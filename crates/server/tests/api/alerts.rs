@@ -89,6 +89,8 @@ async fn a_rule_that_cannot_ring_is_refused_with_what_would_do() {
         (json!({ "when": { "on": "missed" }, "quite": "5m" }), "quiet"),
         (json!({ "when": { "on": "missed" }, "sinks": ["mail"] }), "expected one of stuck"),
         (json!({ "when": { "on": "missed" }, "source": "nz" }), "expected one of s"),
+        (json!({ "when": { "on": "event", "type": "json.chnaged" } }), "expected one of json."),
+        (json!({ "when": { "on": "event", "type": "alert.raised" } }), "nobody tells of"),
     ] {
         for (method, path) in [("PUT", "/v1/alerts/bad"), ("POST", "/v1/alerts/test")] {
             let (status, problem) = scene.tell(method, path, &rule).await;

@@ -204,3 +204,53 @@ async fn a_rule_made_on_the_page_rings_everywhere_once() {
         mails[0]["id"]
     );
 }
+
+#[tokio::test]
+async fn a_tab_that_was_away_says_how_much_rang() {
+    let price = Arc::new(AtomicI64::new(3));
+    let shown = Arc::clone(&price);
+    let upstream = Loopback::start(move |_| {
+        Act::json(&json!({ "items": [{ "id": "a", "price": shown.load(SeqCst) }] }))
+    });
+    let config = format!(
+        "[source.shop]\nkind = \"json\"\nurl = \"{}\"\nevery = \"200ms\"\nrecords = \"items\"\nkey = \"id\"\n\
+         fields = [\"price\"]\nlimits = {{ requests_per_second = 100, burst = 10, timeout = \"5s\" }}\n\
+         [alert.cheap]\nwhen = {{ on = \"event\", type = \"json.*\" }}\n",
+        upstream.url("/shop")
+    );
+    let Some(stage) = Stage::of(|| Some(Demo::of(&config))).await else { return };
+    stage.open("/alerts").await;
+    let browser = &stage.browser;
+    let state = "document.querySelector('#link').dataset.state";
+    browser.until("it listens", &format!("{state} === 'live'")).await;
+    while upstream.stats().requests < 3 {
+        browser.value("true").await;
+    }
+    // What comes by again afterwards is older than a minute, by the page's clock.
+    let hide = |hidden: bool| {
+        format!(
+            "import('/live.js').then(({{ live, clock }}) => {{
+                live.hidden_ms = 0;
+                clock.now = () => Date.now() + 120_000;
+                Object.defineProperty(document, 'hidden', {{ configurable: true, get: () => {hidden} }});
+                document.dispatchEvent(new Event('visibilitychange'));
+                return true;
+            }})"
+        )
+    };
+    browser.value(&hide(true)).await;
+    browser.until("the stream is given back", &format!("{state} === 'paused'")).await;
+    for told in 1..=2 {
+        price.fetch_sub(1, SeqCst);
+        let unread = "fetch('/v1/notifications').then((answer) => answer.json())";
+        while browser.value(unread).await["unread"] != json!(told) {}
+    }
+    browser.value(&hide(false)).await;
+    let title = "document.querySelector('#toasts .toast b')?.textContent";
+    browser.until("one toast for all", &format!("{title} === '2 alerts while you were away'")).await;
+    let toasts = "document.querySelectorAll('#toasts .toast').length";
+    assert_eq!(browser.value(toasts).await, json!(1));
+    let link = "document.querySelector('#toasts .toast a').getAttribute('href')";
+    assert_eq!(browser.text(link).await, "/alerts");
+    stage.close().await;
+}
