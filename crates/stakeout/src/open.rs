@@ -125,14 +125,24 @@ impl Place {
         }
     }
 
-    /// The store, for writing, created if it is not there. `clock` says whose time decides leases on a server.
+    /// The store, for writing, created if it is not there, as the node of the configuration: what an earlier process of
+    /// its name held is free again. `clock` says whose time decides leases on a server.
     pub(crate) async fn create(&self, clock: LeaseClock) -> Result<Opened, anyhow::Error> {
+        // Only a name that somebody gave is this process's alone, whoever had it before.
+        let named = Some(self.node()).filter(|node| *node == self.loaded.config.engine.node);
+        self.create_as(named, clock).await
+    }
+
+    /// The same for whoever comes beside the node of the configuration, which may be running: nothing of that is touched.
+    pub(crate) async fn create_beside(&self) -> Result<Opened, anyhow::Error> {
+        self.create_as(None, LeaseClock::Database).await
+    }
+
+    async fn create_as(&self, node: Option<String>, clock: LeaseClock) -> Result<Opened, anyhow::Error> {
         match &self.database {
             Database::File(path) => Ok(Opened::File(Arc::new(create(path)?))),
             Database::Server { url, .. } => {
-                // Only a name that somebody gave is this process's alone, whoever had it before.
-                let named = Some(self.node()).filter(|node| *node == self.loaded.config.engine.node);
-                let options = PgOptions { clock, node: named, ..PgOptions::default() };
+                let options = PgOptions { clock, node, ..PgOptions::default() };
                 let store = PgStore::open(url, options).await.context("cannot open the store")?;
                 Ok(Opened::Server(Arc::new(store)))
             }
@@ -143,13 +153,26 @@ impl Place {
     pub(crate) fn node(&self) -> String {
         let configured = &self.loaded.config.engine.node;
         match &self.database {
-            Database::Server { .. } if *configured == EngineSettings::default().node => {
-                let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-                format!("{}-{}", host.trim(), std::process::id())
-            }
+            Database::Server { .. } if *configured == EngineSettings::default().node => own_name(),
             _ => configured.clone(),
         }
     }
+
+    /// What a process is called that comes beside the node of the configuration: by that one's name it would take over
+    /// what that one holds, and give it up when it goes.
+    pub(crate) fn visitor(&self) -> String {
+        match &self.database {
+            Database::Server { .. } => format!("{}-pass", own_name()),
+            // Whoever has a file to himself is the node.
+            Database::File(_) => self.node(),
+        }
+    }
+}
+
+/// A name that no other process has.
+fn own_name() -> String {
+    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+    format!("{}-{}", host.trim(), std::process::id())
 }
 
 fn create(path: &Path) -> Result<SqliteStore, anyhow::Error> {

@@ -6,7 +6,6 @@ use anyhow::Result;
 use serde_json::Value as Json;
 use stakeout_core::Time;
 use stakeout_engine::{Clock, Engine};
-use stakeout_store::postgres::LeaseClock;
 
 use super::run::{Signals, engine_config};
 use super::{ask, now};
@@ -37,8 +36,9 @@ async fn pass(place: &Place, args: &PollArgs) -> Result<Json> {
     let mut signals = Signals::listen()?;
     let Wired { sources, warnings } = place.loaded.some_sources(&Secrets::Environment)?;
     warnings.iter().for_each(|warning| tracing::warn!("{warning}"));
-    let opened = place.create(LeaseClock::Database).await?;
-    let config = engine_config(place, opened.store(), sources, Clock::system())?;
+    let opened = place.create_beside().await?;
+    let mut config = engine_config(place, opened.store(), sources, Clock::system())?;
+    config.node = place.visitor();
     tokio::select! {
         report = Engine::pass(config, args.limit) => Ok(serde_json::to_value(report?)?),
         // What is committed is committed; claims left behind are free when the lock is, or the lease has run out.

@@ -8,7 +8,8 @@ use stakeout_core::{Span, Time};
 use stakeout_sim::fpv::{demo, serve};
 use stakeout_sim::{Act, Loopback, Seen};
 
-use crate::support::{Site, until};
+use crate::support::{Site, said, stakeout, until};
+use crate::truth::Truth;
 
 fn now() -> Time {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("after 1970");
@@ -60,6 +61,37 @@ fn fpvtrackside_sees_one_request_at_a_time_whoever_asks() {
         .filter(|two| two[1].at_instant - two[0].at_instant < Duration::from_millis(3))
         .count();
     assert!(close * 20 < seen.len(), "{close} of {} came too close", seen.len());
+}
+
+/// A pass of the same configuration comes by its own name: the node that runs keeps its claims and its source, and nobody
+/// asks beside it.
+#[test]
+fn a_pass_beside_a_running_node_takes_nothing_from_it() {
+    let Some(site) = Site::new() else { return };
+    let upstream = Arc::new(demo(now()));
+    upstream.set_latency(Span::ms(5));
+    let server = serve(upstream, now);
+    let truth = Truth::new(600_000);
+    // Asked so rarely that its claim is not given back meanwhile: only somebody else could have moved its token.
+    let sources =
+        format!("[source.track]\nkind = \"fpv\"\nurl = \"{}\"\n{}", server.url(""), truth.source("15s"));
+    let mut node = site.node("one", &sources);
+    let eye = site.eye();
+    let lane = || eye.texts("SELECT owner FROM leases WHERE name = 'source track'");
+    let claim = "SELECT owner || ' ' || fence FROM targets t JOIN sources s ON s.id = t.source_id WHERE s.name = 'script'";
+    until("the node asks both", || server.stats().requests > 30 && !eye.texts(claim).is_empty());
+    let held = eye.texts(claim);
+    for _ in 0..3 {
+        said(&stakeout(&site.database, site.dir.path(), &["poll", "-c", "one.toml", "--limit", "5s"]));
+        assert_eq!(lane(), ["one"], "the source is still the node's");
+        assert_eq!(eye.texts(claim), held, "and so is the claim, under the same token");
+        let asked = server.stats().requests;
+        until("the node goes on", || server.stats().requests > asked + 10);
+    }
+    assert!(!node.logged().contains("another node asks the source"), "it never lost it");
+    node.stop();
+    assert_eq!(server.stats().max_concurrent, 1, "one request at a time");
+    assert_eq!(eye.texts("SELECT node FROM grants WHERE until_us > 0"), [""; 0], "both have left");
 }
 
 const PER_SECOND: f64 = 60.0;
