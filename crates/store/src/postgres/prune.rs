@@ -43,14 +43,13 @@ pub(super) async fn prune(
     while let Some(stage) = STAGES.get(cursor.stage) {
         if *stage == "history" && cursor.after.is_none() {
             client.execute("SELECT stakeout_make_weeks($1)", &[&now.us()]).await?;
-            if weekly {
-                let cutoff = (now - keep.history).us();
-                // One week per call, so that readers wait for no more than one; its rows are not looked at.
-                while one(client, "SELECT stakeout_drop_weeks($1)", &[&cutoff]).await?.try_get::<_, i32>(0)?
-                    > 0
-                {
-                    pruned.rows += 1;
-                }
+            // Also where rows go one by one: the weeks that they were in would otherwise stay for ever. The one before this
+            // one is always there, so it is not dropped only to be made again.
+            let cutoff = (now - keep.history.max(WEEKLY)).us();
+            // One week per call, so that readers wait for no more than one; its rows are not looked at.
+            while one(client, "SELECT stakeout_drop_weeks($1)", &[&cutoff]).await?.try_get::<_, i32>(0)? > 0 {
+                // A week that rows have left one by one was counted with them.
+                pruned.rows += u64::from(weekly);
             }
         }
         let looked =

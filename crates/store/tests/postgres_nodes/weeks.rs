@@ -46,6 +46,35 @@ async fn history_goes_by_weeks() {
     assert_eq!(done.history_rows, 1, "a time outside every week has a place");
 }
 
+/// Where history is kept for days, rows go one by one, and the weeks that they were in go, too.
+#[tokio::test]
+async fn weeks_go_where_history_is_kept_for_days() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a"]).await;
+    let raw = raw(&url).await;
+    let week = 7 * 24 * 3_600;
+    let keep = Span::hours(3 * 24);
+    let retention = Retention { events: keep, history: keep, polls: keep, gone_records: keep };
+    let mut claim = world.claim_one(0).await;
+    for n in 1..=12 {
+        let poll = Poll::of(&claim, n * week).with(|p| p.hold_until = Some(at(99 * week)));
+        let poll = poll.sees(&claim, &[("x", n), ("y", 1)]);
+        world.done(poll.clone()).await;
+        claim = after(&claim, &poll);
+        while world.store.prune(&retention, at(n * week), 100).await.expect("prune").more {}
+    }
+    // Those that the opening made lie elsewhere. Of the stories' there are the two before this one, its own and the four
+    // ahead.
+    let ours = "SELECT count(*) FROM pg_class WHERE relname ~ '^history_w\\d+$'
+        AND substring(relname FROM 10)::bigint BETWEEN stakeout_week($1) - 12 AND stakeout_week($1) + 4";
+    let left: i64 = raw.query_one(ours, &[&at(12 * week).us()]).await.expect("counted").get(0);
+    assert!(left <= 7, "{left} weeks are left");
+    for name in ["x", "y"] {
+        let kept = world.store.history(SOURCE, print(name), Some(STREAM), 99).await.expect("history");
+        assert_eq!(kept.len(), 1, "the newest of {name}");
+    }
+}
+
 /// Whatever becomes of the weeks, a write finds a place: while one is missing, while they are made and dropped, and while
 /// somebody who reads keeps them from being so.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
