@@ -5,15 +5,18 @@
 //! time. The client reconnects by itself; until then nothing is counted as failed.
 //!
 //! It connects to the servers that `url` names and to no others, each time after a look at where they are. The client
-//! resolves their names once more; but without TLS only hosts that are allowed whatever their addresses are can be named,
-//! and with TLS whoever is there has to prove to be the host that was meant before anything is sent.
+//! resolves their names once more, and can be given no address without losing the name that a certificate is checked for.
+//! Without TLS only hosts that are allowed whatever their addresses are can be named; with TLS a name that has come to lead
+//! elsewhere since the look gets a connection and the first word of a handshake, and whoever is there has to prove to be
+//! the host that was meant before anything else is sent.
 
+use std::error::Error as _;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_nats::connection::State;
-use async_nats::jetstream::context::{GetStreamErrorKind, PublishAckFuture, PublishErrorKind};
-use async_nats::jetstream::{Context, stream};
+use async_nats::jetstream::context::{GetStreamErrorKind, PublishAckFuture, PublishError, PublishErrorKind};
+use async_nats::jetstream::{Context, ErrorCode, stream};
 use async_nats::{ConnectOptions, HeaderMap, ReconnectToServer, Server, ServerAddr};
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -234,15 +237,12 @@ impl NatsSink {
         headers.insert(async_nats::header::NATS_MESSAGE_ID, event.id.to_string().as_str());
         headers.insert("Content-Type", CONTENT_TYPE);
         let body = cloud_event(event).to_string();
-        let most = context.client().server_info().max_payload;
-        if most > 0 && body.len() > most {
-            return Err(SinkError::Refused(format!(
-                "{} bytes are more than the {most} it takes",
-                body.len()
-            )));
-        }
         let sent = context.publish_with_headers(self.subject(event), headers, body.into()).await;
-        sent.map_err(|error| down(&error))
+        sent.map_err(|error| match error.kind() {
+            // Body and headers together, as the client counts them.
+            PublishErrorKind::MaxPayloadExceeded => SinkError::Refused(error.to_string()),
+            _ => down(&error),
+        })
     }
 
     async fn acknowledged(&self, ack: PublishAckFuture) -> Result<(), SinkError> {
@@ -251,9 +251,20 @@ impl NatsSink {
                 // Somebody removed it, or the broker forgot it.
                 self.stream_known.store(false, Ordering::Relaxed);
             }
-            down(&error)
+            if refuses_this_one(&error) { SinkError::Refused(error.to_string()) } else { down(&error) }
         })
     }
+}
+
+/// Whether the stream has something against this event (it is too large for it, say) and would take another. What it
+/// cannot do for anybody (no space, no leader) is not the event's fault, and everything waits.
+fn refuses_this_one(error: &PublishError) -> bool {
+    /// The stream's word for a bad request, as in HTTP.
+    const BAD_REQUEST: usize = 400;
+    let said = error.source().and_then(|source| source.downcast_ref::<async_nats::jetstream::Error>());
+    said.is_some_and(|said| {
+        said.code() == BAD_REQUEST && said.error_code() != ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
+    })
 }
 
 /// One of the servers of a URL.
