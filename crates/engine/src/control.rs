@@ -22,6 +22,7 @@ use crate::outlets::{self, SinkState};
 use crate::replan;
 use crate::settings::{Scope, is_open, settings_of, with_possible};
 use crate::shared::Shared;
+use crate::sharing;
 use crate::stats::PassReport;
 use crate::vitals::{SourceVitals, Vitals};
 
@@ -71,6 +72,7 @@ impl Control {
         for lane in lanes {
             let settings = settings_of(&**lane.filed(), &stored);
             lane.reconfigure(with_possible(lane.filed(), &settings), settings);
+            sharing::limits_changed(lane, self.shared.clock.now());
             moved.extend(replan::source(&self.shared, lane.filed().name(), None).await?);
         }
         self.changed(moved).await

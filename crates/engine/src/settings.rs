@@ -16,6 +16,7 @@ use tracing::{info, warn};
 use crate::dispatch::Message;
 use crate::replan;
 use crate::shared::Shared;
+use crate::sharing;
 
 /// How often the table is looked at.
 const WATCH_EVERY: Span = Span::ms(500);
@@ -131,6 +132,7 @@ async fn follow(shared: &Shared) -> Result<Vec<stakeout_store::TargetId>, StoreE
         }
         info!(source = name, "settings changed");
         lane.reconfigure(with_possible(lane.filed(), &settings), settings);
+        sharing::limits_changed(lane, shared.clock.now());
         moved.extend(replan::source(shared, name, None).await?);
     }
     Ok(moved)

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use stakeout_core::{Span, Time};
-use stakeout_store::{Allowance, Grant, GrantRequest, LeaseRequest, StoreError};
+use stakeout_store::{Allowance, Grant, GrantRequest, LaneRequest, StoreError};
 use tokio::sync::mpsc;
 use tracing::{info, warn};
 
@@ -102,24 +102,40 @@ async fn renew(shared: &Shared, name: &str, lane: &Lane, demand: f64) -> Result<
     Ok(tenure.holds(now))
 }
 
+/// The source's limits may be others. A part is none of a source that only one node can ask: from this moment on nothing
+/// is asked under it, so what is not under way now never will be.
+pub(crate) fn limits_changed(lane: &Lane, now: Time) {
+    if matches!(lane.tenure(), Tenure::Part { .. }) && is_alone(lane.source().limits()) {
+        lane.set_tenure(Tenure::None, now, None);
+    }
+}
+
 /// The lease on a whole source.
 async fn whole(shared: &Shared, name: &str, lane: &Lane) -> Result<Tenure, StoreError> {
     let limits = lane.source().limits().clone();
     let now = shared.clock.now();
-    let request = LeaseRequest {
-        name: format!("source {name}"),
+    let before = lane.tenure();
+    limits_changed(lane, now);
+    let had = matches!(before, Tenure::Whole { .. }) && before.holds(now);
+    let state = lane.state();
+    let request = LaneRequest {
+        source: name.to_owned(),
         node: shared.node.clone(),
         now,
         holds: lasts(&limits),
+        under_way: !had && state.in_flight > 0,
+        slow_until: state.slow_until.filter(|until| *until > now),
     };
-    let lease = shared.store.lease(&request).await?;
-    let before = lane.tenure();
-    let had = matches!(before, Tenure::Whole { .. }) && before.holds(now);
+    let lane_lease = shared.store.lane(&request).await?;
+    let lease = lane_lease.map(|whole| whole.lease);
     let tenure = lease.map_or(Tenure::None, |lease| Tenure::Whole { until: lease.until });
     let now = shared.clock.now();
     // Whoever had it before may have sent its last request just before it ran out.
     let wait = lease.filter(|_| !had).map(|lease| if lease.taken_over { now + limits.timeout } else { now });
     lane.set_tenure(tenure, now, wait);
+    if let Some(until) = lane_lease.and_then(|whole| whole.slow_until).filter(|until| *until > now) {
+        lane.left_alone(until);
+    }
     match (had, lease) {
         (false, Some(lease)) => {
             info!(source = name, taken_over = lease.taken_over, "this node asks the source")

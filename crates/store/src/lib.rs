@@ -262,7 +262,14 @@ pub trait Store: Send + Sync + 'static {
         Ok(Some(Lease { until: request.now + request.holds, taken_over: false }))
     }
 
-    /// This node's part of a source's limits; `None` when the source is not known yet. Nobody to agree with: all of it.
+    /// Takes or keeps the lease on a whole source; `None` when another node has it, or may still be using a part of its
+    /// limits. Nobody to agree with: always had.
+    async fn lane(&self, request: &LaneRequest) -> Result<Option<LaneLease>> {
+        let lease = Lease { until: request.now + request.holds, taken_over: false };
+        Ok(Some(LaneLease { lease, slow_until: request.slow_until }))
+    }
+
+    /// This node's part of a source's limits, nothing while another node has the whole of it; `None` when the source is not known yet. Nobody to agree with: all of it.
     async fn grant(&self, request: &GrantRequest) -> Result<Option<Grant>> {
         Ok(Some(Grant {
             until: request.now + request.holds,

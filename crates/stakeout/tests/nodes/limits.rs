@@ -173,3 +173,38 @@ fn rate_burst_and_concurrency_hold_for_all_nodes_together() {
         assert!(second <= PER_SECOND as usize + BURST + 3, "{second} requests in one second");
     }
 }
+
+/// A live setting makes a lane of a source that two nodes ask, and parts of it again: from its first request on, the lane is
+/// one node's, and at no time are there more requests under way than there may be.
+#[test]
+fn a_source_that_becomes_a_lane_is_asked_by_one_node_from_then_on() {
+    let Some(site) = Site::new() else { return };
+    let state = serde_json::json!({"items": [{"id": 1, "value": 1}]});
+    let server = Loopback::start(move |_| Act::json(&state).after_ms(200));
+    let mut nodes = ["one", "two"].map(|name| site.node(name, &many(&server, name)));
+    let eye = site.eye();
+    let asking = |began: Instant| asked_by(&since(&server, began));
+    let lane = || eye.texts("SELECT owner FROM leases WHERE name = 'source many' AND owner IS NOT NULL");
+    let set = |value: &str| {
+        let words = ["settings", "set", "source.many.concurrency", value, "-c", "one.toml"];
+        said(&stakeout(&site.database, site.dir.path(), &words));
+    };
+    for _ in 0..2 {
+        let began = Instant::now();
+        until("both ask", || asking(began).values().filter(|count| **count > 3).count() == 2);
+        set("1");
+        until("it is one node's", || lane().len() == 1);
+        let alone = Instant::now();
+        until("that one asks", || asking(alone).values().sum::<usize>() > 8);
+        let seen = since(&server, alone);
+        let seen = &seen[..8];
+        assert_eq!(asked_by(seen).len(), 1, "nobody else does: {:?}", asked_by(seen));
+        // The next is sent when the answer before is there, and that takes a fifth of a second.
+        let least = seen.windows(2).map(|two| two[1].at_instant - two[0].at_instant).min();
+        assert!(least > Some(Duration::from_millis(100)), "one after the other: {least:?}");
+        set(&PLACES.to_string());
+        until("the whole is given up", || lane().is_empty());
+    }
+    nodes.iter_mut().for_each(|node| node.stop());
+    assert!(server.stats().max_concurrent <= PLACES, "{} at once", server.stats().max_concurrent);
+}

@@ -24,6 +24,32 @@ pub struct Lease {
     pub taken_over: bool,
 }
 
+/// A node's wish for a whole source: one that only one node can ask.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LaneRequest {
+    /// The source.
+    pub source: String,
+    /// Who asks.
+    pub node: String,
+    /// The engine's time.
+    pub now: Time,
+    /// How long it holds if the node is never heard of again.
+    pub holds: Span,
+    /// Whether requests are on their way that the node made when it had a part of the source's limits.
+    pub under_way: bool,
+    /// Until when the upstream told this node to leave it alone.
+    pub slow_until: Option<Time>,
+}
+
+/// A whole source that the asking node has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LaneLease {
+    /// For how long, and from whom.
+    pub lease: Lease,
+    /// Until when the upstream told any node to leave it alone.
+    pub slow_until: Option<Time>,
+}
+
 /// How fast a source may be asked.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Allowance {

@@ -35,6 +35,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     ],
 ];
 
+        include_str!("../../migrations/postgres/0005_sharing.sql"),
 /// What is raised when somebody else was faster.
 const OVERTAKEN: &str = "SP002";
 

@@ -8,7 +8,7 @@ use stakeout_core::Time;
 use super::fault::Work;
 use super::listen::{self, Listener};
 use super::{PgStore, all, one};
-use crate::{Allowance, Grant, GrantRequest, Lease, LeaseRequest, TargetId};
+use crate::{Allowance, Grant, GrantRequest, LaneLease, LaneRequest, Lease, LeaseRequest, TargetId};
 
 /// Rates beyond it are as good as none; the database divides numbers, not infinities.
 const MOST_PER_SECOND: f64 = 1e9;
@@ -28,6 +28,26 @@ impl PgStore {
         let until: Option<i64> = row.try_get("o_until")?;
         let taken_over = row.try_get("o_expired")?;
         Ok(until.map(|until| Lease { until: self.offset.to_engine(until), taken_over }))
+    }
+
+    pub(super) async fn take_lane(&self, client: &Client, request: &LaneRequest) -> Work<Option<LaneLease>> {
+        let sql = "SELECT o_until, o_expired, o_slow, o_now FROM stakeout_lane($1, $2, $3, $4, $5, $6, $7)";
+        let database = self.offset.is_database();
+        let slow = request.slow_until.map(|until| self.offset.to_database(until));
+        let (holds, now) = (request.holds.as_us(), request.now.us());
+        let row = one(
+            client,
+            sql,
+            &[&request.source, &request.node, &holds, &database, &now, &slow, &request.under_way],
+        )
+        .await?;
+        let Some(until) = row.try_get::<_, Option<i64>>("o_until")? else { return Ok(None) };
+        self.offset.measure(request.now, row.try_get("o_now")?);
+        let slow_until: Option<i64> = row.try_get("o_slow")?;
+        Ok(Some(LaneLease {
+            lease: Lease { until: self.offset.to_engine(until), taken_over: row.try_get("o_expired")? },
+            slow_until: slow_until.map(|until| self.offset.to_engine(until)),
+        }))
     }
 
     pub(super) async fn take_grant(&self, client: &Client, request: &GrantRequest) -> Work<Option<Grant>> {

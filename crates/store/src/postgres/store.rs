@@ -15,10 +15,11 @@ use super::{
 };
 use crate::{
     Chosen, Claim, ClaimRequest, CommitOutcome, DeadDelivery, Delivery, DeriveCommit, DeriveOutcome,
-    EventFilter, FinishedRun, Grant, GrantRequest, Hint, HistoryRow, HistoryWindow, KvRow, Lease,
-    LeaseRequest, ListedPoll, ListedRecord, LogEnds, NewPlan, Notification, NotificationFilter, Outbox,
-    PollCommit, PollLog, Pruned, ReadMark, Reconciled, RecordFilter, Result, Retention, Sibling, Store,
-    StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted, Whole,
+    EventFilter, FinishedRun, Grant, GrantRequest, Hint, HistoryRow, HistoryWindow, KvRow, LaneLease,
+    LaneRequest, Lease, LeaseRequest, ListedPoll, ListedRecord, LogEnds, NewPlan, Notification,
+    NotificationFilter, Outbox, PollCommit, PollLog, Pruned, ReadMark, Reconciled, RecordFilter, Result,
+    Retention, Sibling, Store, StoreStats, StoredRecord, TargetFilter, TargetId, TargetRow, TokenRow, Wanted,
+    Whole,
 };
 
 #[async_trait]
@@ -339,6 +340,10 @@ impl Store for PgStore {
 
     async fn lease(&self, request: &LeaseRequest) -> Result<Option<Lease>> {
         self.on("take a lease", async |client| self.take_lease(client, request).await).await
+    async fn lane(&self, request: &LaneRequest) -> Result<Option<LaneLease>> {
+        self.on("take a source", async |client| self.take_lane(client, request).await).await
+    }
+
     }
 
     async fn grant(&self, request: &GrantRequest) -> Result<Option<Grant>> {
