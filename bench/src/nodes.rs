@@ -12,7 +12,7 @@ use anyhow::anyhow;
 use stakeout_core::{EventId, Time};
 use stakeout_engine::Clock;
 use stakeout_store::conformance::server::PostgresServer;
-use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
+use stakeout_store::postgres::{PgOptions, PgStore};
 use stakeout_store::{Claim, CommitOutcome, Effect, EventWrite, PollCommit, Store as _};
 
 use crate::args::Pace;
@@ -92,8 +92,7 @@ fn next_to_queue(ours: f64, queue: Result<f64, String>) -> Row {
 }
 
 async fn open(url: &str, node: usize) -> anyhow::Result<Arc<PgStore>> {
-    let options =
-        PgOptions { connections: 4, clock: LeaseClock::Database, node: Some(format!("bench-{node}")) };
+    let options = PgOptions { connections: 4, node: Some(format!("bench-{node}")), ..PgOptions::default() };
     Ok(Arc::new(PgStore::open(url, options).await?))
 }
 

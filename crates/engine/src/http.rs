@@ -156,10 +156,26 @@ async fn read_body(mut response: reqwest::Response, limit: u64) -> Result<Bytes,
     while body.len() as u64 <= limit {
         match response.chunk().await.map_err(explain)? {
             Some(chunk) => body.extend_from_slice(&chunk),
-            None => return Ok(body.freeze()),
+            None => return Ok(without_nul(body).freeze()),
         }
     }
     Err(too_large())
+}
+
+/// JSON may hold a NUL character, and no store of ours does: one in a name must not cost everything else that an answer
+/// says. It is replaced, where it is written down, by the sign for what cannot be shown.
+fn without_nul(mut body: BytesMut) -> BytesMut {
+    const NUL: &[u8] = br"\u0000";
+    let mut from = 0;
+    while let Some(found) = body[from..].iter().position(|byte| *byte == b'\\') {
+        let at = from + found;
+        if body[at..].starts_with(NUL) {
+            body[at..at + NUL.len()].copy_from_slice(br"\ufffd");
+        }
+        // What is escaped is passed over with its backslash: one that is escaped itself begins no escape.
+        from = (at + 2).min(body.len());
+    }
+    body
 }
 
 fn refused(status: StatusCode, headers: &HeaderMap, now: Time) -> Failure {
@@ -220,5 +236,23 @@ fn classify(error: &(dyn StdError + 'static)) -> Option<FailureClass> {
         | io::ErrorKind::UnexpectedEof => Some(FailureClass::Reset),
         io::ErrorKind::TimedOut => Some(FailureClass::Timeout),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_nul_is_replaced_and_what_looks_like_one_is_not() {
+        for (body, expected) in [
+            (r#"{"a":"x\u0000y"}"#, r#"{"a":"x\ufffdy"}"#),
+            (r#"["\\\u0000","\u0000\u0000"]"#, r#"["\\\ufffd","\ufffd\ufffd"]"#),
+            (r#"["\\u0000","\"","\u0001"]"#, r#"["\\u0000","\"","\u0001"]"#),
+            ("\\", "\\"),
+            ("", ""),
+        ] {
+            assert_eq!(without_nul(BytesMut::from(body)), expected);
+        }
     }
 }

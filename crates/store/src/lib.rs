@@ -44,8 +44,9 @@ pub trait Store: Send + Sync + 'static {
     /// When the next target of these sources can be claimed.
     async fn next_wake(&self, sources: &[String]) -> Result<Option<Time>>;
 
-    /// Commits polls, each whole or not at all, one outcome per poll in the same order. An error means that none
-    /// is in.
+    /// Commits polls, each whole or not at all, one outcome per poll in the same order. One that cannot be written,
+    /// whatever the reason, is poisoned and harms no other. An error means that the store is in no state to write: nobody
+    /// knows which of them are in, and they are offered again, because what is in already is recognised.
     async fn commit(&self, polls: Vec<Arc<PollCommit>>) -> Result<Vec<CommitOutcome>>;
 
     /// Gives claims back untouched, as if they had never been made.

@@ -265,10 +265,32 @@ impl Cell {
             (Cell::Text(text), &Type::TEXT) if !text.contains('\0') => Box::new(text.as_str()),
             (Cell::Bytes(bytes), &Type::BYTEA) => Box::new(bytes.as_slice()),
             (Cell::Number(number), _) => return Err(wrong(number)),
+            (Cell::Text(_), &Type::TEXT) => {
+                return Err(
+                    "a NUL character, which the server cannot hold: replace it in the file".to_owned()
+                );
+            }
             (Cell::Text(_), _) => return Err(wrong(&"a text")),
             (Cell::Bytes(_), _) => return Err(wrong(&"a blob")),
         })
     }
+}
+
+/// So many of a row's columns say which one it is: those that tell rows apart come first.
+const TELLING: usize = 4;
+
+/// Which row it is, for whoever has to look it up in the file.
+fn which(columns: &[Column], cells: &[Cell]) -> String {
+    let told = columns.iter().zip(cells).take(TELLING).map(|(column, cell)| match cell {
+        Cell::Null => format!("{} is null", column.name),
+        Cell::Number(number) => format!("{} = {number}", column.name),
+        Cell::Text(text) => format!("{} = {text:?}", column.name),
+        Cell::Bytes(bytes) => {
+            let digits: String = bytes.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+            format!("{} = x'{digits}'", column.name)
+        }
+    });
+    format!("the row where {}", told.collect::<Vec<_>>().join(" and "))
 }
 
 async fn write(
@@ -295,8 +317,12 @@ async fn write(
         };
         let cells = (0..columns.len()).map(cell).collect::<Work<Vec<Cell>>>()?;
         sum.add(&cells);
-        let values = cells.iter().zip(&kinds).map(|(cell, kind)| cell.to_server(kind).map_err(damaged));
-        let values = values.collect::<Work<Vec<_>>>()?;
+        let mut values = Vec::with_capacity(cells.len());
+        for (cell, column) in cells.iter().zip(columns) {
+            let wrong =
+                |message| damaged(format!("{}, column {}: {message}", which(columns, &cells), column.name));
+            values.push(cell.to_server(&column.kind).map_err(wrong)?);
+        }
         writer.as_mut().write_raw(values.iter().map(|value| &**value as &(dyn ToSql + Sync))).await?;
         if sum.rows % STRIDE == 0 {
             tell(sum.rows);

@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use stakeout_core::Span;
-use stakeout_store::conformance::story::{Poll, SOURCE, World, after, at, request};
+use stakeout_store::conformance::story::{Poll, SOURCE, World, after, at, request, wanted};
 use stakeout_store::sqlite::{LockInfo, OpenOptions, SqliteStore, lock_holder};
-use stakeout_store::{Effect, Retention, Store, StoreError};
+use stakeout_store::{CommitOutcome, Effect, Reconcile, Retention, Store, StoreError};
 use tempfile::TempDir;
 
 fn directory() -> (TempDir, PathBuf) {
@@ -245,4 +245,29 @@ async fn churn_and_pruning_keep_the_file_flat() {
     let (middle, last) = (sizes[20..30].iter().max(), sizes[50..].iter().max());
     assert!(last <= middle.map(|size| size + size / 5).as_ref(), "{sizes:?}");
     assert!(free < pages, "{free} of {pages} pages are free");
+}
+
+/// A listing retires a target whose stored snapshot is damaged: that poll is refused, the others are in, and the file is
+/// still of use.
+#[tokio::test]
+async fn a_poll_that_stumbles_over_damage_is_poisoned_alone() {
+    let (_dir, path) = directory();
+    let world = World::with(Arc::new(open(&path).expect("opens")), &["a", "b"]).await;
+    let claims = world.claim(0).await;
+    let upserts = vec![wanted("child", 15)];
+    let first = Poll::of(&claims[0], 1).holding(&claims[0]);
+    let first = first.with(|p| p.reconcile = Some(Reconcile { upserts, retire: vec![] }));
+    world.done(first.clone()).await;
+    let child = world.claim_one(15).await;
+    world.done(Poll::of(&child, 16).sees(&child, &[("x", 1)])).await;
+    let raw = rusqlite::Connection::open(&path).expect("raw");
+    raw.execute("UPDATE snapshots SET body = CAST(body || 'x' AS BLOB)", []).expect("damaged");
+
+    let lister = after(&claims[0], &first);
+    let retire = Some(Reconcile { upserts: vec![], retire: vec!["child".into()] });
+    let bad = Poll::of(&lister, 20).sees(&lister, &[("y", 1)]).with(|p| p.reconcile = retire);
+    let good = Poll::of(&claims[1], 20).sees(&claims[1], &[("z", 1)]);
+    let outcomes = world.store.commit(vec![bad.0.into(), good.0.into()]).await.expect("the file is of use");
+    assert!(matches!(outcomes[..], [CommitOutcome::Poisoned(_), CommitOutcome::Done(_)]), "{outcomes:?}");
+    assert!(world.record("y").await.is_none() && world.record("z").await.is_some());
 }

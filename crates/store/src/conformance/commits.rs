@@ -1,5 +1,6 @@
 //! One poll, one transaction; older never beats newer.
 
+use serde_json::json;
 use stakeout_core::Span;
 use stakeout_core::adherence::{Account, Cause, Look, Punctuality, Run, Sight};
 
@@ -99,6 +100,41 @@ pub async fn a_poisoned_and_a_stale_poll_harm_no_other(backend: &dyn Backend) {
     let seqs: Vec<u64> = world.events(0).await.iter().map(|event| event.seq).collect();
     assert_eq!(seqs.len(), 98);
     assert!(seqs.windows(2).all(|pair| pair[1] == pair[0] + 1), "no number was lost on the refused ones");
+}
+
+/// A NUL is a character that not every store can hold: none takes it, wherever it stands, and the others of the batch are
+/// in.
+pub async fn a_nul_harms_no_other(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b", "c", "d", "e"]).await;
+    let claims = world.claim(0).await;
+    let polls = claims.iter().enumerate().map(|(n, claim)| {
+        let poll = Poll::of(claim, 1);
+        match n {
+            0 => poll.with(|p| p.error = Some("before\0after".into())),
+            1 => poll.sees(claim, &[("x\0y", 1)]),
+            2 => {
+                let body = json!({"name": "x\0y"}).to_string();
+                poll.sees(claim, &[("b", 1)]).with(|p| p.records[0].body = body)
+            }
+            3 => poll.sees(claim, &[("v", 1)]).tells_with(claim, "drop", "v", Effect::Any, |event| {
+                event.data = json!({"names": ["x\0y"]});
+            }),
+            // What only looks like one is none.
+            _ => poll.sees(claim, &[("z", 1)]).tells_with(claim, "drop", "z", Effect::Any, |event| {
+                event.data = json!({"name": "\\u0000"});
+            }),
+        }
+    });
+    let batch = polls.map(|poll| poll.0.into()).collect();
+    let outcomes = world.store.commit(batch).await.expect("commit");
+    for (n, outcome) in outcomes.iter().enumerate() {
+        match (n, outcome) {
+            (0..=3, CommitOutcome::Poisoned(reason)) => assert!(reason.contains("NUL"), "{reason}"),
+            (4, CommitOutcome::Done(done)) => assert_eq!(done.events.len(), 1),
+            _ => panic!("poll {n}: {outcome:?}"),
+        }
+    }
+    assert!(world.record("b").await.is_none() && world.record("z").await.is_some());
 }
 
 /// The commonest poll must cost next to nothing.

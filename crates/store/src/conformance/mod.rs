@@ -63,6 +63,7 @@ macro_rules! conformance_tests {
             commits::a_repeated_commit_is_already_done,
             commits::an_older_poll_never_beats_a_newer_one,
             commits::a_poisoned_and_a_stale_poll_harm_no_other,
+            commits::a_nul_harms_no_other,
             commits::an_unchanged_poll_writes_only_its_schedule,
             commits::a_moved_plan_version_wins_over_the_commit,
             commits::a_target_disabled_in_flight_is_not_due_again,

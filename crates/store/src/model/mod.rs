@@ -6,6 +6,7 @@ mod derived;
 mod notifications;
 mod rows;
 mod sharing;
+mod texts;
 
 pub use claim::*;
 pub use commit::*;

@@ -1,10 +1,12 @@
 //! Polls become durable: a whole batch in one call.
 //!
 //! Polls that brought nothing go as columns and are written by one `UPDATE`; the others go as JSON, one after the other.
-//! The first try is unguarded; when a poll is to blame, the batch is written again with a savepoint for each.
+//! The first try is unguarded; when a poll is to blame, the batch is written again with a savepoint for each. What no
+//! savepoint can save the others from is found by halving.
 
 use std::collections::HashSet;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use deadpool_postgres::Client;
 use serde::Deserialize;
@@ -84,13 +86,8 @@ struct Batch<'a> {
     snapshots: Vec<Option<Vec<u8>>>,
     samples: Vec<Option<&'a [u8]>>,
     polls_from: Vec<usize>,
-}
-
-/// Columns are checked by the database before anything of the batch is looked at, so a text that it cannot hold must
-/// not be among them; inside JSON it is the business of its poll alone.
-fn is_plain(poll: &PollCommit) -> bool {
-    let texts = [Some(&poll.schedule.phase), Some(&poll.schedule.reason), poll.error.as_ref()];
-    !texts.into_iter().flatten().any(|text| text.contains('\0'))
+    /// Those that are not sent at all, and why.
+    refused: Vec<(usize, String)>,
 }
 
 impl<'a> Batch<'a> {
@@ -101,8 +98,11 @@ impl<'a> Batch<'a> {
         let each_once = polls.iter().all(|poll| seen.insert(poll.target));
         let (mut quiet, mut others) = (Vec::new(), Vec::new());
         for (n, poll) in polls.iter().enumerate() {
-            let is_quiet = each_once && poll.is_schedule_only() && is_plain(poll);
-            if is_quiet { quiet.push(n) } else { others.push(n) }
+            match poll.nul() {
+                Some(reason) => batch.refused.push((n, reason)),
+                None if each_once && poll.is_schedule_only() => quiet.push(n),
+                None => others.push(n),
+            }
         }
         quiet.sort_by_key(|n| polls[*n].target);
         for n in &quiet {
@@ -121,12 +121,45 @@ impl<'a> Batch<'a> {
     }
 }
 
+/// A batch that was answered in time may be followed by one that is twice as large, up to where it does not matter.
+const LARGE: usize = 1 << 16;
+
 impl PgStore {
-    pub(super) async fn commit_all(
-        &self,
-        client: &Client,
-        polls: &[Arc<PollCommit>],
-    ) -> Work<Vec<CommitOutcome>> {
+    /// Commits polls, all in one call if that works. A call that is refused although the server is well is made again in
+    /// halves, until the one to blame is alone: that one is poisoned and the others are in. One that is not answered in time
+    /// fails, and there is less in the next.
+    pub(super) async fn commit_in_parts(&self, polls: &[Arc<PollCommit>]) -> Work<Vec<CommitOutcome>> {
+        let mut outcomes = Vec::with_capacity(polls.len());
+        // The first part is the last here, so that the order is kept.
+        let most = self.most_at_once.load(Ordering::Relaxed);
+        let mut parts: Vec<&[Arc<PollCommit>]> = polls.chunks(most).rev().collect();
+        while let Some(part) = parts.pop() {
+            match self.attempt(async |client| self.commit_all(client, part).await).await {
+                Ok(done) => {
+                    outcomes.extend(done);
+                    if most < LARGE {
+                        self.most_at_once.store(most * 2, Ordering::Relaxed);
+                    }
+                }
+                Err(fault) if fault.blames_work() => match part {
+                    [_] => outcomes.push(CommitOutcome::Poisoned(fault.reason())),
+                    _ => {
+                        let (first, second) = part.split_at(part.len() / 2);
+                        parts.extend([second, first]);
+                    }
+                },
+                Err(fault) => {
+                    if matches!(fault, Fault::Silent(_)) {
+                        self.most_at_once.store((part.len() / 2).max(1), Ordering::Relaxed);
+                    }
+                    return Err(fault);
+                }
+            }
+        }
+        Ok(outcomes)
+    }
+
+    async fn commit_all(&self, client: &Client, polls: &[Arc<PollCommit>]) -> Work<Vec<CommitOutcome>> {
         if polls.is_empty() {
             return Ok(Vec::new());
         }
@@ -191,6 +224,9 @@ async fn call(
 /// One outcome per poll; a quiet one that is not spoken of got in as it was offered.
 fn outcomes(polls: &[Arc<PollCommit>], batch: &Batch<'_>, answers: &[Row]) -> Work<Vec<CommitOutcome>> {
     let mut outcomes: Vec<CommitOutcome> = polls.iter().map(|poll| as_offered(poll)).collect();
+    for (n, reason) in &batch.refused {
+        outcomes[*n] = CommitOutcome::Poisoned(reason.clone());
+    }
     for row in answers {
         let from = if row.try_get("quiet")? { &batch.quiet_from } else { &batch.polls_from };
         let place = row.try_get::<_, i32>("place")? as usize;

@@ -1,6 +1,7 @@
 //! What PostgreSQL says, in the store's words. A URL's password is in none of them.
 
 use std::error::Error as _;
+use std::time::Duration;
 
 use deadpool_postgres::PoolError;
 use tokio_postgres::error::SqlState;
@@ -18,6 +19,8 @@ pub(crate) enum Fault {
     Damaged(String),
     /// The work itself cannot be written down.
     Unwritable(String),
+    /// No answer came in time; what was asked may or may not be done.
+    Silent(Duration),
     /// Already in the store's words.
     Store(StoreError),
 }
@@ -55,6 +58,13 @@ impl From<serde_json::Error> for Fault {
 /// What our functions raise when the work itself is wrong.
 const POISON: &str = "SP001";
 
+/// Classes of errors that would hit any work just as well: connection (08), no such statement, transaction or authority
+/// here (25, 26, 28), no such database (3D), in each other's way (40), a schema that is not ours (42), no resources (53), a
+/// lock that is not to be had (55), a server that stops or starts (57), a machine in trouble (58), a plan of before
+/// somebody changed the schema (0A), a broken configuration (F0).
+const OTHERS_FAULT: [&str; 13] =
+    ["08", "0A", "25", "26", "28", "3D", "40", "42", "53", "55", "57", "58", "F0"];
+
 impl Fault {
     fn code(&self) -> Option<&SqlState> {
         match self {
@@ -71,11 +81,34 @@ impl Fault {
         })
     }
 
+    /// Whether the work itself is at fault, as far as anybody can tell: the server is there, it is whole, and it said no.
+    /// The same thing offered again would fail again, for ever.
+    pub(super) fn blames_work(&self) -> bool {
+        match self {
+            Fault::Unwritable(_) => true,
+            Fault::Sql(_) => self.code().map(SqlState::code).is_some_and(|code| {
+                // Somebody limits how long a statement may take: there is less to do in a smaller one.
+                code == SqlState::QUERY_CANCELED.code()
+                    || !OTHERS_FAULT.iter().any(|class| code.starts_with(class))
+            }),
+            _ => false,
+        }
+    }
+
     /// Whether the same thing done again may succeed at once: two transactions were in each other's way.
     pub(super) fn was_in_the_way(&self) -> bool {
         self.code().is_some_and(|code| {
             *code == SqlState::T_R_DEADLOCK_DETECTED || *code == SqlState::T_R_SERIALIZATION_FAILURE
         })
+    }
+
+    /// What is wrong with the work, for whoever reads the log of polls.
+    pub(super) fn reason(&self) -> String {
+        match self {
+            Fault::Sql(error) => say(error),
+            Fault::Damaged(message) | Fault::Unwritable(message) => message.clone(),
+            other => format!("{other:?}"),
+        }
     }
 
     /// In the store's words.
@@ -87,6 +120,9 @@ impl Fault {
             }
             Fault::Sql(error) => StoreError::Database { doing, message: say(&error) },
             Fault::Pool(error) => StoreError::Database { doing, message: format!("no connection: {error}") },
+            Fault::Silent(limit) => {
+                StoreError::Database { doing, message: format!("no answer within {limit:?}") }
+            }
             Fault::Damaged(message) | Fault::Unwritable(message) => StoreError::Database { doing, message },
         }
     }

@@ -1,10 +1,13 @@
 //! The schema and its version. Nodes of two versions run side by side during an upgrade: a node works with the schema
-//! it knows and with the next one, because every step only adds what the version before does not see; what nobody needs
+//! it knows and with the next one, because every step leaves in place whatever the version before uses; what nobody needs
 //! any more goes a step later.
 
+use std::time::{Duration, Instant};
+
+use tokio_postgres::error::SqlState;
 use tokio_postgres::{Client, GenericClient};
 
-use super::fault::Work;
+use super::fault::{Fault, Work};
 use crate::StoreError;
 
 /// Append-only: the schema version is the length of this list, so a step that was ever released never changes.
@@ -32,10 +35,10 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[
         include_str!("../../migrations/postgres/0005_roots.sql"),
         include_str!("../../migrations/postgres/0005_claims.sql"),
+        include_str!("../../migrations/postgres/0005_sharing.sql"),
     ],
 ];
 
-        include_str!("../../migrations/postgres/0005_sharing.sql"),
 /// What is raised when somebody else was faster.
 const OVERTAKEN: &str = "SP002";
 
@@ -55,20 +58,45 @@ pub(super) fn check(found: u32, known: u32) -> Result<(), StoreError> {
     if found > known + 1 { Err(StoreError::TooNew { found, known }) } else { Ok(()) }
 }
 
+/// How long a step waits for a table that somebody uses. Whoever comes after it waits behind it: those who commit.
+const LOCK_WAIT: &str = "500ms";
+/// What they are left between two tries.
+const PAUSE: Duration = Duration::from_millis(500);
+
 /// Brings the schema up to date; whoever comes second finds nothing to do. All steps go in one message, which is one
-/// transaction: nodes that start together wait for the lock, but never for a client.
-pub(super) async fn migrate(client: &Client, steps: &[&[&str]]) -> Work<()> {
+/// transaction: nodes that start together wait for the lock, but never for a client. A table that somebody uses for long
+/// (a backup reads all of them) is tried for again and again, and given up after `patience`.
+pub(super) async fn migrate(client: &Client, steps: &[&[&str]], patience: Duration) -> Work<()> {
+    let began = Instant::now();
     loop {
         let found = version(client).await?;
         check(found, steps.len() as u32)?;
         if found as usize >= steps.len() {
             return Ok(());
         }
-        match client.batch_execute(&script(found, steps)).await {
-            Err(error) if error.code().is_some_and(|code| code.code() == OVERTAKEN) => {}
-            result => return Ok(result?),
+        let Err(error) = client.batch_execute(&script(found, steps)).await else { return Ok(()) };
+        match error.code() {
+            Some(code) if code.code() == OVERTAKEN => {}
+            Some(&SqlState::LOCK_NOT_AVAILABLE) if began.elapsed() < patience => {
+                tracing::warn!(
+                    found,
+                    wanted = steps.len(),
+                    "somebody uses a table that the new schema changes: trying again"
+                );
+                tokio::time::sleep(PAUSE).await;
+            }
+            Some(&SqlState::LOCK_NOT_AVAILABLE) => return Err(Fault::Store(in_use(patience))),
+            _ => return Err(error.into()),
         }
     }
+}
+
+fn in_use(patience: Duration) -> StoreError {
+    let message = format!(
+        "a table was in use for {patience:?}, perhaps by a backup or a long transaction (pg_stat_activity has them): \
+         start again when that is done; nothing was changed"
+    );
+    StoreError::Database { doing: "bring the schema up to date", message }
 }
 
 /// Everything that is missing after version `found`, unless another version is found under the lock.
@@ -82,6 +110,7 @@ pub(super) fn script(found: u32, steps: &[&[&str]]) -> String {
     };
     let mut script = format!(
         "SELECT pg_advisory_xact_lock(7300, 0);
+         SELECT set_config('lock_timeout', '{LOCK_WAIT}', true);
          DO $$ BEGIN IF {is_another} THEN RAISE EXCEPTION USING ERRCODE = '{OVERTAKEN}'; END IF; END $$;
          {begin}"
     );

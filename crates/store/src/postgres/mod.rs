@@ -31,6 +31,7 @@ mod tokens;
 mod wire;
 
 use std::collections::HashMap;
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -57,11 +58,16 @@ pub struct PgOptions {
     pub clock: LeaseClock,
     /// This node's name. What an earlier process of that name had claimed is free again: names are not shared.
     pub node: Option<String>,
+    /// The longest an answer may take, and the longest a step of the schema waits for tables that somebody uses.
+    pub patience: Duration,
 }
+
+/// Reading or pruning a large database takes long, a dead network for ever.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 impl Default for PgOptions {
     fn default() -> PgOptions {
-        PgOptions { connections: 8, clock: LeaseClock::Database, node: None }
+        PgOptions { connections: 8, clock: LeaseClock::Database, node: None, patience: PATIENCE }
     }
 }
 
@@ -74,6 +80,9 @@ pub struct PgStore {
     /// The schema version of this program.
     known: u32,
     offset: Offset,
+    patience: Duration,
+    /// So many polls are written by one call: fewer after one that was not answered in time.
+    most_at_once: AtomicUsize,
     /// Sources by name; their rows are never removed.
     sources: Mutex<HashMap<String, i32>>,
     cursor: tokio::sync::Mutex<Cursor>,
@@ -84,9 +93,6 @@ pub struct PgStore {
 
 /// How many hints may wait for whoever is slow; a lost hint is found by looking.
 const HINTS: usize = 64;
-
-/// The longest an answer may take. Reading or pruning a large database takes long, a dead network for ever.
-const ANSWER_LIMIT: Duration = Duration::from_secs(30);
 
 /// A parameter of a statement.
 type Parameter<'a> = &'a (dyn ToSql + Sync);
@@ -120,6 +126,12 @@ impl PgStore {
         PgStore::open_with(url, options, &[migrate::STEPS, further].concat()).await
     }
 
+    /// Opens a database as a program that knew only so many of our steps: for tests of an upgrade.
+    #[cfg(feature = "conformance")]
+    pub async fn open_behind(url: &str, options: PgOptions, steps: usize) -> Result<PgStore> {
+        PgStore::open_with(url, options, &migrate::STEPS[..steps]).await
+    }
+
     async fn open_with(url: &str, options: PgOptions, steps: &[&[&str]]) -> Result<PgStore> {
         let address = Address::parse(url)?;
         let (hints, _) = broadcast::channel(HINTS);
@@ -128,7 +140,7 @@ impl PgStore {
         let client = store.pool.get().await.map_err(|e| store.unreachable(e.into(), doing))?;
         let ready = async {
             must_hold_any_text(&client, doing).await?;
-            migrate::migrate(&client, steps).await?;
+            migrate::migrate(&client, steps, options.patience).await?;
             let now = "SELECT stakeout_make_weeks((extract(epoch FROM now()) * 1000000)::bigint)";
             client.execute(now, &[]).await?;
             if let Some(node) = &options.node {
@@ -155,6 +167,8 @@ impl PgStore {
             shown: address.shown.clone(),
             known: steps as u32,
             offset: Offset::new(options.clock),
+            patience: options.patience,
+            most_at_once: AtomicUsize::new(usize::MAX),
             sources: Mutex::default(),
             cursor: tokio::sync::Mutex::default(),
             hints: hints.unwrap_or_else(|| broadcast::channel(1).0),
@@ -182,16 +196,20 @@ impl PgStore {
         }
     }
 
+    /// Runs `work` on a connection, in the store's words.
+    async fn on<T>(&self, doing: &'static str, work: impl AsyncFnOnce(&mut Client) -> Work<T>) -> Result<T> {
+        self.attempt(work).await.map_err(|fault| fault.into_store(doing))
+    }
+
     /// Runs `work` on a connection. A database that does not answer is no reason to wait for ever: the connection is
     /// given up, and what was asked may or may not have been done, as when it is lost.
-    async fn on<T>(&self, doing: &'static str, work: impl AsyncFnOnce(&Client) -> Work<T>) -> Result<T> {
-        let client = self.pool.get().await.map_err(|error| Fault::from(error).into_store(doing))?;
-        match tokio::time::timeout(ANSWER_LIMIT, work(&client)).await {
-            Ok(done) => done.map_err(|fault| fault.into_store(doing)),
+    async fn attempt<T>(&self, work: impl AsyncFnOnce(&mut Client) -> Work<T>) -> Work<T> {
+        let mut client = self.pool.get().await?;
+        match tokio::time::timeout(self.patience, work(&mut client)).await {
+            Ok(done) => done,
             Err(_) => {
                 drop(Object::take(client));
-                let message = format!("no answer within {} s", ANSWER_LIMIT.as_secs());
-                Err(StoreError::Database { doing, message })
+                Err(Fault::Silent(self.patience))
             }
         }
     }

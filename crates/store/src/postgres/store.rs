@@ -8,7 +8,6 @@ use stakeout_core::adherence::Run;
 use stakeout_core::{Event, Fingerprint, Kind, Snapshot, Span, Time};
 use tokio::sync::broadcast;
 
-use super::fault::Fault;
 use super::{
     PgStore, all, browse, claim, control, deliveries, derived, migrate, notifications, one, prune, read,
     sharing, targets, tokens, wire,
@@ -37,7 +36,7 @@ impl Store for PgStore {
     }
 
     async fn commit(&self, polls: Vec<Arc<PollCommit>>) -> Result<Vec<CommitOutcome>> {
-        self.on("commit polls", async |client| self.commit_all(client, &polls).await).await
+        self.commit_in_parts(&polls).await.map_err(|fault| fault.into_store("commit polls"))
     }
 
     async fn release(&self, claims: &[(TargetId, u64)]) -> Result<()> {
@@ -77,11 +76,10 @@ impl Store for PgStore {
     }
 
     async fn whole(&self, source: &str, kinds: &[String], published: &[(String, String)]) -> Result<Whole> {
-        let read = async {
-            let mut client = self.pool.get().await?;
-            derived::whole(&mut client, source, kinds, published).await
-        };
-        read.await.map_err(|fault: Fault| fault.into_store("read a source's records"))
+        self.on("read a source's records", async |client| {
+            derived::whole(client, source, kinds, published).await
+        })
+        .await
     }
 
     async fn derive(&self, derived: DeriveCommit) -> Result<DeriveOutcome> {
@@ -340,10 +338,10 @@ impl Store for PgStore {
 
     async fn lease(&self, request: &LeaseRequest) -> Result<Option<Lease>> {
         self.on("take a lease", async |client| self.take_lease(client, request).await).await
-    async fn lane(&self, request: &LaneRequest) -> Result<Option<LaneLease>> {
-        self.on("take a source", async |client| self.take_lane(client, request).await).await
     }
 
+    async fn lane(&self, request: &LaneRequest) -> Result<Option<LaneLease>> {
+        self.on("take a source", async |client| self.take_lane(client, request).await).await
     }
 
     async fn grant(&self, request: &GrantRequest) -> Result<Option<Grant>> {

@@ -38,6 +38,9 @@ pub(super) enum Guard {
 
 /// Commits one poll. Any fault that is not its own ends the transaction.
 pub(super) fn commit_poll(tx: &mut Tx<'_>, poll: &PollCommit, guard: Guard) -> Work<CommitOutcome> {
+    if let Some(reason) = poll.nul() {
+        return Ok(CommitOutcome::Poisoned(reason));
+    }
     let result = if poll.is_schedule_only() {
         // A single statement is all or nothing by itself.
         reschedule(tx.conn, poll)

@@ -40,7 +40,8 @@ impl Fault {
     /// The reason, if only the poll at hand is to blame; otherwise the fault, which concerns the whole store.
     pub(super) fn into_poison(self) -> Result<String, Fault> {
         match self {
-            Fault::Poison(reason) => Ok(reason),
+            // What is damaged is something that this poll has to read; the others do not.
+            Fault::Poison(reason) | Fault::Damaged(reason) => Ok(reason),
             Fault::Sql(error) if blames_values(&error) => Ok(error.to_string()),
             fault => Err(fault),
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use stakeout_store::conformance::story::{Poll, World, after, at, request, wanted};
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
-use stakeout_store::{ClaimRequest, CommitOutcome, Effect, PollOutcome, Store};
+use stakeout_store::{ClaimRequest, CommitOutcome, Effect, Store};
 
 use crate::support::{commit_busy, database, let_everyone_go, number, open, raw};
 
@@ -82,33 +82,12 @@ async fn readers_never_find_a_lower_number_later_whoever_writes() {
     writing.join_all().await;
 }
 
-/// A text that PostgreSQL cannot hold is its poll's own misfortune, wherever it stands.
-#[tokio::test]
-async fn a_nul_harms_no_other() {
-    let url = database!();
-    let world = World::with(open(&url).await, &["a", "b", "c", "d"]).await;
-    let claims = world.claim(0).await;
-    let mut polls: Vec<Poll> =
-        claims.iter().map(|claim| Poll::of(claim, 1).with(|p| p.outcome = PollOutcome::Failed)).collect();
-    polls[0].0.error = Some("before\0after".into());
-    polls[1] = polls[1].clone().sees(&claims[1], &[("x\0y", 1)]);
-    polls[2] = polls[2].clone().sees(&claims[2], &[("z", 1)]);
-    let batch = polls.into_iter().map(|poll| poll.0.into()).collect();
-    let outcomes = world.store.commit(batch).await.expect("commit");
-    for (n, outcome) in outcomes.iter().enumerate() {
-        match (n, outcome) {
-            (0 | 1, CommitOutcome::Poisoned(_)) | (2 | 3, CommitOutcome::Done(_)) => {}
-            _ => panic!("poll {n}: {outcome:?}"),
-        }
-    }
-}
-
 /// The commonest commit touches no index: that is what the free space on the pages is for.
 #[tokio::test]
 async fn a_poll_that_keeps_its_place_is_a_heap_only_update() {
     const POLLS: i64 = 50;
     let url = database!();
-    let options = PgOptions { clock: LeaseClock::Caller, connections: 1, node: None };
+    let options = PgOptions { clock: LeaseClock::Caller, connections: 1, ..PgOptions::default() };
     let world = World::with(Arc::new(PgStore::open(&url, options).await.expect("opens")), &["a"]).await;
     let mut claim = world.claim_one(0).await;
     for n in 1..=POLLS {

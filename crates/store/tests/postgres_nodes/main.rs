@@ -2,6 +2,8 @@
 
 mod claims;
 mod commits;
+mod moving;
+mod refusals;
 mod schema;
 mod sharing;
 mod support;
