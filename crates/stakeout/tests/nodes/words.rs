@@ -109,16 +109,35 @@ fn reaches_the_holder(site: &Site, database: &str, soon: Duration) {
     }
     took.sort();
     assert!(soon != HEARD || took[2] < PROMISED, "told within a second: {took:?}");
-    let holder = until_held(&eye);
-    let polls = eye.polls();
-    let status =
-        nodes[other(&holder)].asks("PUT", "/v1/settings/source.script.every_ms", r#"{"value": 200}"#);
-    assert!(status.contains(" 20"), "{status}");
-    took.push(until_within(2 * soon, "it is polled faster", || eye.polls() > polls + 2));
-    let holder = until_held(&eye);
-    let status = nodes[other(&holder)].asks("POST", &format!("/v1/targets/script/{key}/disable"), "");
-    assert!(status.contains(" 20"), "{status}");
-    took.push(until_within(soon, "it is let go of", || eye.holder().is_none()));
+    let mut settled = Vec::new();
+    for every_ms in [200, 15_000, 201, 15_001, 202] {
+        let holder = until_held(&eye);
+        // The row says how often it is polled as soon as whoever holds it has planned it anew.
+        let body = format!(r#"{{"value": {every_ms}}}"#);
+        let status = nodes[other(&holder)].asks("PUT", "/v1/settings/source.script.every_ms", &body);
+        assert!(status.contains(" 20"), "{status}");
+        let polled = "SELECT sum(poll_no)::text FROM targets";
+        let before = eye.number(polled);
+        let obeyed = || every_ms > 1_000 || eye.number(polled) > before;
+        settled.push(until_within(soon, "it is polled as often as was said", || {
+            eye.number("SELECT interval_us::text FROM targets") == every_ms * 1_000 && obeyed()
+        }));
+    }
+    settled.sort();
+    assert!(soon != HEARD || settled[2] < PROMISED, "settings take effect within a second: {settled:?}");
+    let mut switched = Vec::new();
+    for word in ["disable", "enable", "disable", "enable", "disable"] {
+        let asked = if word == "disable" { other(&until_held(&eye)) } else { 0 };
+        let status = nodes[asked].asks("POST", &format!("/v1/targets/script/{key}/{word}"), "");
+        assert!(status.contains(" 20"), "{status}");
+        let took = until_within(soon, "it is let go of, or taken up", || {
+            eye.holder().is_none() == (word == "disable")
+        });
+        switched.push(took);
+    }
+    switched.sort();
+    assert!(soon != HEARD || switched[2] < PROMISED, "a switch takes effect within a second: {switched:?}");
+    took.extend(settled.into_iter().chain(switched));
     let polls = eye.polls();
     let asked = Instant::now();
     until("five of its intervals pass", || {
