@@ -4,17 +4,17 @@ mod account;
 
 use std::collections::BTreeMap;
 
-use axum::extract::State;
+use axum::extract::{OriginalUri, State};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use stakeout_core::adherence::Run;
 use stakeout_core::{Span, Time};
 use stakeout_store::TargetFilter;
 
 use crate::app::App;
-use crate::ask::{Asked, Path, When};
+use crate::ask::{Asked, Path, When, page_size};
 use crate::problem::Problem;
-use crate::reply::Reply;
+use crate::reply::{Page, Reply};
 use crate::schema::Instant;
 use crate::targets::Stretch;
 
@@ -98,6 +98,50 @@ pub(crate) async fn runs(
     runs.extend(row.state.run.filter(|run| touches(run, window)));
     let surplus = runs.len().saturating_sub(TARGET_RUNS_MAX);
     Ok(Reply(runs.iter().skip(surplus).map(Stretch::from).collect()))
+}
+
+/// Which finished stretches.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct RunQuery {
+    /// The window's beginning; a day before its end, unless given.
+    #[schemars(with = "Option<Instant>")]
+    from: Option<When>,
+    /// Its end; now, unless given.
+    #[schemars(with = "Option<Instant>")]
+    to: Option<When>,
+    /// Those after this place, from `next` of an earlier page.
+    after: Option<u64>,
+    /// At most so many.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
+
+/// A finished stretch, and whose it is.
+#[derive(Debug, Serialize, JsonSchema)]
+pub(crate) struct Finished {
+    /// The target's key; it may be gone.
+    key: String,
+    /// The stretch.
+    run: Stretch,
+}
+
+/// The finished stretches of all targets of a source in a window, those of targets that are gone included. The ones that
+/// go on are with their targets.
+pub(crate) async fn finished(
+    State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
+    Path(name): Path<String>,
+    Asked(query): Asked<RunQuery>,
+) -> Result<Page<Finished>, Problem> {
+    crate::sources::find(&app, &name)?;
+    let limit = page_size(query.limit)?;
+    let (from, to) = WindowQuery { from: query.from, to: query.to }.window(app.now())?;
+    let rows = app.store.source_runs(&name, from, to, query.after, limit).await?;
+    let last = rows.last().filter(|_| rows.len() == limit as usize);
+    let cursor = last.map(|row| row.row.to_string());
+    let items = rows.into_iter().map(|row| Finished { run: Stretch::from(&row.run), key: row.key }).collect();
+    Ok(Page::new(items, &uri, "after", cursor))
 }
 
 /// The runs of all targets of a source that touch the window, those that are gone included; and whether that is not

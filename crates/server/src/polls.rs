@@ -10,18 +10,20 @@ use stakeout_engine::{FailedPoll, PassReport};
 use stakeout_store::{ListedPoll, PollLog};
 
 use crate::app::App;
-use crate::ask::{Asked, Path, page_size};
+use crate::ask::{Asked, Path, When, page_size};
 use crate::problem::Problem;
-use crate::reply::{Page, Reply};
+use crate::reply::{Listed, Page, Reply};
 use crate::schema::Instant;
 
 /// A notable poll: changed, late, missed or failed.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Poll {
-    /// The source; null when the target is gone.
+    /// The source; null when the target is gone and nothing is left that says whose it was.
     source: Option<String>,
-    /// The target's key; null when it is gone.
+    /// The target's key; null in the same case.
     target: Option<String>,
+    /// Whether the target is gone: there is nothing to ask about it any more.
+    gone: bool,
     /// The poll's number, per target.
     poll_no: u64,
     /// When it was due.
@@ -60,10 +62,11 @@ pub(crate) struct Poll {
 }
 
 impl Poll {
-    fn new(source: Option<String>, target: Option<String>, log: PollLog) -> Poll {
+    fn new(source: Option<String>, target: Option<String>, gone: bool, log: PollLog) -> Poll {
         Poll {
             source,
             target,
+            gone,
             poll_no: log.poll_no,
             due: log.due,
             sent: log.sent,
@@ -119,7 +122,7 @@ pub(crate) async fn list(
         for listed in page {
             before = Some(listed.row);
             if wanted(&listed) {
-                items.push(Poll::new(listed.source, listed.target, listed.poll));
+                items.push(Poll::new(listed.source, listed.target, listed.gone, listed.poll));
             }
             if items.len() == limit as usize {
                 break;
@@ -136,10 +139,18 @@ pub(crate) async fn list(
     Ok(Page::new(items, &uri, "before", cursor.map(|row| row.to_string())))
 }
 
-/// How many polls.
+/// Which polls of a target.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-pub(crate) struct Limit {
+pub(crate) struct TargetPolls {
+    /// Only those sent at this time or later.
+    #[schemars(with = "Option<Instant>")]
+    from: Option<When>,
+    /// Only those sent at this time or earlier.
+    #[schemars(with = "Option<Instant>")]
+    to: Option<When>,
+    /// Those before the poll of this number, from the `Link` header of an earlier part.
+    before: Option<u64>,
     /// At most so many.
     #[schemars(range(min = 1, max = 1000))]
     limit: Option<u32>,
@@ -148,13 +159,21 @@ pub(crate) struct Limit {
 /// Lists the notable polls of a target, the newest first.
 pub(crate) async fn of_target(
     State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
     Path((source, key)): Path<(String, String)>,
-    Asked(query): Asked<Limit>,
-) -> Result<Reply<Vec<Poll>>, Problem> {
+    Asked(query): Asked<TargetPolls>,
+) -> Result<Listed<Poll>, Problem> {
     let row = crate::targets::find(&app, &source, &key).await?;
-    let found = app.store.polls(row.id, page_size(query.limit)?).await?;
-    let poll = |log| Poll::new(Some(source.clone()), Some(key.clone()), log);
-    Ok(Reply(found.into_iter().map(poll).collect()))
+    let limit = page_size(query.limit)?;
+    let from = query.from.map_or(Time(i64::MIN), |When(from)| from);
+    let to = query.to.map_or(Time(i64::MAX), |When(to)| to);
+    // One more than is wanted: whether there is a next part is never left open.
+    let mut found = app.store.polls_between(row.id, from, to, query.before, limit + 1).await?;
+    let more = found.len() > limit as usize;
+    found.truncate(limit as usize);
+    let cursor = found.last().filter(|_| more).map(|poll| poll.poll_no.to_string());
+    let poll = |log| Poll::new(Some(source.clone()), Some(key.clone()), false, log);
+    Ok(Listed::new(found.into_iter().map(poll).collect(), &uri, "before", cursor))
 }
 
 /// How long a pass may take.

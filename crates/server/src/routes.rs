@@ -110,8 +110,8 @@ fn watched() -> Vec<Route> {
             .about("polls", "The notable polls of a target, the newest first")
             .part("source", SOURCE)
             .part("key", KEY)
-            .query::<polls::Limit>()
-            .answers::<Vec<polls::Poll>>("The polls")
+            .query::<polls::TargetPolls>()
+            .answers::<Vec<polls::Poll>>("The polls; the `Link` header leads to those before them")
             .or(&[Sort::NotFound]),
         Route::get("/v1/targets/{source}/{key}/runs", adherence::runs)
             .about("polls", "The stretches of regular polling of a target, the oldest first")
@@ -119,6 +119,12 @@ fn watched() -> Vec<Route> {
             .part("key", KEY)
             .query::<adherence::WindowQuery>()
             .answers::<Vec<targets::Stretch>>("Those that touch the window")
+            .or(&[Sort::NotFound]),
+        Route::get("/v1/runs/{source}", adherence::finished)
+            .about("polls", "The finished stretches of regular polling of all targets of a source")
+            .part("source", SOURCE)
+            .query::<adherence::RunQuery>()
+            .answers::<Page<adherence::Finished>>("A page of those that touch the window, as they ended")
             .or(&[Sort::NotFound]),
         Route::get("/v1/records/{source}", records::list)
             .about("records", "Lists the records of a source")

@@ -132,6 +132,16 @@ pub trait Store: Send + Sync + 'static {
     /// The newest notable polls of a target, newest first.
     async fn polls(&self, target: TargetId, limit: u32) -> Result<Vec<PollLog>>;
 
+    /// The same of those that were sent in the window, before a poll of an earlier page.
+    async fn polls_between(
+        &self,
+        target: TargetId,
+        from: Time,
+        to: Time,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<PollLog>>;
+
     /// The newest notable polls of all targets, newest first, before a row of an earlier page.
     async fn newest_polls(&self, before: Option<u64>, limit: u32) -> Result<Vec<ListedPoll>>;
 

@@ -119,6 +119,7 @@ passes_on! {
     newest_events(before: u64, filter: &EventFilter, limit: u32) -> Vec<Event>;
     events(after: u64, filter: &EventFilter, limit: u32) -> Vec<Event>;
     polls(target: TargetId, limit: u32) -> Vec<PollLog>;
+    polls_between(target: TargetId, from: Time, to: Time, before: Option<u64>, limit: u32) -> Vec<PollLog>;
     newest_polls(before: Option<u64>, limit: u32) -> Vec<ListedPoll>;
     source_runs(source: &str, from: Time, to: Time, after: Option<u64>, limit: u32) -> Vec<FinishedRun>;
     runs(target: TargetId, from: Time, to: Time) -> Vec<Run>;

@@ -9,6 +9,7 @@ mod docs;
 mod families;
 mod listener;
 mod patience;
+mod polls;
 mod scopes;
 mod streams;
 mod support;

@@ -1,8 +1,8 @@
 //! A scene: a simulated upstream, a store, a running engine and a server that answers for it.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering::SeqCst};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::Duration;
 
 use serde_json::{Value as Json, json};
@@ -21,6 +21,8 @@ use tokio_util::sync::CancellationToken;
 pub(crate) struct Scene {
     _upstream: Loopback,
     pub(crate) value: Arc<AtomicI64>,
+    /// Whether the upstream answers.
+    speaks: Arc<(Mutex<bool>, Condvar)>,
     pub(crate) store: Arc<SqliteStore>,
     pub(crate) engine: EngineHandle,
     pub(crate) control: Control,
@@ -75,6 +77,18 @@ impl Scene {
         Scene::made(&["s"], json!({}), 0, adjust, tune).await
     }
 
+    /// With an upstream that answers nothing until [`Scene::speak`].
+    pub(crate) async fn silent() -> Scene {
+        let limits = json!({ "limits": { "timeout": "60s", "jitter": "0ms" } });
+        Scene::begun(false, &["s"], limits, 0, |_| {}, |_| {}).await
+    }
+
+    /// From now on the upstream answers.
+    pub(crate) fn speak(&self) {
+        *self.speaks.0.lock().expect("nobody panics here") = true;
+        self.speaks.1.notify_all();
+    }
+
     async fn made(
         names: &[&str],
         more: Json,
@@ -82,9 +96,23 @@ impl Scene {
         adjust: impl FnOnce(&mut ServerConfig),
         tune: impl FnOnce(&mut EngineConfig),
     ) -> Scene {
+        Scene::begun(true, names, more, pad, adjust, tune).await
+    }
+
+    async fn begun(
+        speaks: bool,
+        names: &[&str],
+        more: Json,
+        pad: usize,
+        adjust: impl FnOnce(&mut ServerConfig),
+        tune: impl FnOnce(&mut EngineConfig),
+    ) -> Scene {
         let value = Arc::new(AtomicI64::new(1));
-        let shown = Arc::clone(&value);
+        let speaks = Arc::new((Mutex::new(speaks), Condvar::new()));
+        let (shown, spoken) = (Arc::clone(&value), Arc::clone(&speaks));
         let upstream = Loopback::start(move |_| {
+            let silence = spoken.0.lock().expect("nobody panics here");
+            drop(spoken.1.wait_while(silence, |speaks| !*speaks));
             let now = shown.load(SeqCst);
             let item = |id: &str| json!({ "id": id, "value": now, "pad": "x".repeat(pad) });
             Act::json(&json!({ "items": [item("a"), item("b")] }))
@@ -107,7 +135,19 @@ impl Scene {
         let server = tokio::spawn(server.run(control.clone(), stop.clone()));
         let http = reqwest::Client::builder().no_proxy().build().expect("client");
         let _directory = directory;
-        Scene { _upstream: upstream, value, store, engine, control, address, http, stop, server, _directory }
+        Scene {
+            _upstream: upstream,
+            value,
+            speaks,
+            store,
+            engine,
+            control,
+            address,
+            http,
+            stop,
+            server,
+            _directory,
+        }
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

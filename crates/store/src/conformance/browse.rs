@@ -199,6 +199,14 @@ pub async fn runs_of_a_source_outlive_their_targets(backend: &dyn Backend) {
     let polls = world.store.newest_polls(None, 10).await.expect("polls");
     assert_eq!((polls[0].source.as_deref(), polls[0].target.as_deref()), (Some(SOURCE), Some("a")));
     assert!(world.store.newest_polls(Some(polls[0].row), 10).await.expect("polls").is_empty());
+    let sent = async |from: i64, to: i64, before: Option<u64>| {
+        let found = world.store.polls_between(claim.target, at(from), at(to), before, 10).await;
+        found.expect("polls").iter().map(|poll| poll.poll_no).collect::<Vec<_>>()
+    };
+    assert_eq!(sent(0, 999, None).await, [1]);
+    assert_eq!(sent(0, 999, Some(2)).await, [1]);
+    assert!(sent(0, 999, Some(1)).await.is_empty(), "it is on the page before");
+    assert!(sent(1, 999, None).await.is_empty(), "what counts is when it was sent");
 
     world.roots(&["b"]).await;
     let found = runs(0, 999, None).await;
@@ -206,7 +214,12 @@ pub async fn runs_of_a_source_outlive_their_targets(backend: &dyn Backend) {
     assert!(found.iter().all(|run| run.key == "a"));
     assert_eq!(runs(50, 999, None).await.len(), 1, "those that touch the window");
     assert_eq!(runs(0, 999, Some(found[0].row)).await.len(), 1);
-    assert_eq!(world.store.newest_polls(None, 10).await.expect("polls")[0].target, None);
+    let gone = world.store.newest_polls(None, 10).await.expect("polls").remove(0);
+    assert_eq!(
+        (gone.source.as_deref(), gone.target.as_deref(), gone.gone),
+        (Some(SOURCE), Some("a"), true),
+        "its runs know whose it was"
+    );
 }
 
 /// All published values, or those of one namespace.

@@ -215,10 +215,12 @@ pub struct FinishedRun {
 pub struct ListedPoll {
     /// The row that the next page continues before.
     pub row: u64,
-    /// Its source; `None` when the target is gone.
+    /// Its source; `None` when the target is gone and nothing else says whose it was.
     pub source: Option<String>,
-    /// Its target's key; `None` when the target is gone.
+    /// Its target's key; `None` in the same case.
     pub target: Option<String>,
+    /// Whether the target is gone.
+    pub gone: bool,
     /// The line.
     pub poll: super::PollLog,
 }

@@ -9,7 +9,10 @@ use super::fault::Work;
 use super::read::{self, all, history_row};
 use super::targets::Conditions;
 use super::{Parameter, rows};
-use crate::{FinishedRun, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, RecordFilter};
+use crate::{
+    FinishedRun, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, PollLog, RecordFilter,
+    TargetId,
+};
 
 pub(super) async fn records(client: &impl GenericClient, filter: &RecordFilter) -> Work<Vec<ListedRecord>> {
     let mut conditions = Conditions::default();
@@ -154,18 +157,37 @@ pub(super) async fn polls(
     before: Option<u64>,
     limit: u32,
 ) -> Work<Vec<ListedPoll>> {
-    let sql = "SELECT p.*, s.name AS source, t.key AS target FROM polls p
-               LEFT JOIN targets t ON t.id = p.target_id LEFT JOIN sources s ON s.id = t.source_id
+    // Of a target that is gone its runs know whose it was.
+    let sql = "SELECT p.*, s.name AS source, COALESCE(t.key, r.key) AS target, t.id IS NULL AS gone
+               FROM polls p LEFT JOIN targets t ON t.id = p.target_id
+               LEFT JOIN LATERAL (
+                   SELECT source_id, key FROM runs WHERE t.id IS NULL AND target_id = p.target_id
+                   ORDER BY to_us DESC LIMIT 1) r ON true
+               LEFT JOIN sources s ON s.id = COALESCE(t.source_id, r.source_id)
                WHERE p.id < $1 ORDER BY p.id DESC LIMIT $2";
     let read = |row: &Row| {
         Ok(ListedPoll {
             row: rows::number(row, "id")?,
             source: row.try_get("source")?,
             target: row.try_get("target")?,
+            gone: row.try_get("gone")?,
             poll: read::poll_log(row)?,
         })
     };
     all(client, sql, &[&before.map_or(i64::MAX, number), &i64::from(limit)], read).await
+}
+
+pub(super) async fn polls_between(
+    client: &impl GenericClient,
+    target: TargetId,
+    (from, to): (Time, Time),
+    before: Option<u64>,
+    limit: u32,
+) -> Work<Vec<PollLog>> {
+    let sql = "SELECT * FROM polls WHERE target_id = $1 AND poll_no < $2 AND sent_us BETWEEN $3 AND $4
+               ORDER BY poll_no DESC LIMIT $5";
+    let before = before.map_or(i64::MAX, number);
+    all(client, sql, &[&target.0, &before, &from.us(), &to.us(), &i64::from(limit)], read::poll_log).await
 }
 
 pub(super) async fn runs(

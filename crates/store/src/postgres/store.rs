@@ -158,6 +158,20 @@ impl Store for PgStore {
         self.on("read the poll log", async |client| read::polls(client, target, limit).await).await
     }
 
+    async fn polls_between(
+        &self,
+        target: TargetId,
+        from: Time,
+        to: Time,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<PollLog>> {
+        self.on("read the poll log", async |client| {
+            browse::polls_between(client, target, (from, to), before, limit).await
+        })
+        .await
+    }
+
     async fn newest_polls(&self, before: Option<u64>, limit: u32) -> Result<Vec<ListedPoll>> {
         self.on("read the poll log", async |client| browse::polls(client, before, limit).await).await
     }

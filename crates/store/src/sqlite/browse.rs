@@ -8,7 +8,10 @@ use super::claim::source_id;
 use super::fault::{Fault, Work};
 use super::read::{self, Conditions, all, history_row};
 use super::rows;
-use crate::{FinishedRun, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, RecordFilter};
+use crate::{
+    FinishedRun, HistoryRow, HistoryWindow, KvRow, ListedPoll, ListedRecord, LogEnds, PollLog, RecordFilter,
+    TargetId,
+};
 
 pub(super) fn records(conn: &Connection, filter: &RecordFilter) -> Work<Vec<ListedRecord>> {
     let Some(source_id) = source_id(conn, &filter.source)? else { return Ok(Vec::new()) };
@@ -146,19 +149,39 @@ pub(super) fn kv(
 }
 
 pub(super) fn polls(conn: &Connection, before: Option<u64>, limit: u32) -> Work<Vec<ListedPoll>> {
-    let sql = "SELECT polls.*, sources.name AS source, targets.key AS target FROM polls
-               LEFT JOIN targets ON targets.id = polls.target_id LEFT JOIN sources ON sources.id = targets.source_id
+    // Of a target that is gone its runs know whose it was.
+    let sql = "SELECT polls.*, sources.name AS source, COALESCE(targets.key, runs.key) AS target,
+                   targets.id IS NULL AS gone
+               FROM polls LEFT JOIN targets ON targets.id = polls.target_id
+               LEFT JOIN runs ON targets.id IS NULL AND runs.id = (
+                   SELECT last.id FROM runs AS last WHERE last.target_id = polls.target_id
+                   ORDER BY last.to_us DESC LIMIT 1)
+               LEFT JOIN sources ON sources.id = COALESCE(targets.source_id, runs.source_id)
                WHERE polls.id < ?1 ORDER BY polls.id DESC LIMIT ?2";
     let read = |row: &Row<'_>| {
         Ok(ListedPoll {
             row: rows::number(row, "id")?,
             source: row.get("source")?,
             target: row.get("target")?,
+            gone: row.get("gone")?,
             poll: read::poll_log(row)?,
         })
     };
     let before = before.and_then(|row| i64::try_from(row).ok()).unwrap_or(i64::MAX);
     all(conn, sql, &[&before, &limit], read)
+}
+
+pub(super) fn polls_between(
+    conn: &Connection,
+    target: TargetId,
+    (from, to): (Time, Time),
+    before: Option<u64>,
+    limit: u32,
+) -> Work<Vec<PollLog>> {
+    let sql = "SELECT * FROM polls WHERE target_id = ?1 AND poll_no < ?2 AND sent_us BETWEEN ?3 AND ?4
+               ORDER BY poll_no DESC LIMIT ?5";
+    let before = before.and_then(|poll_no| i64::try_from(poll_no).ok()).unwrap_or(i64::MAX);
+    all(conn, sql, &[&target.0, &before, &from.us(), &to.us(), &limit], read::poll_log)
 }
 
 pub(super) fn runs(

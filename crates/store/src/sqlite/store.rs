@@ -178,6 +178,19 @@ impl Store for SqliteStore {
         self.read("read the poll log", move |conn| read::polls(conn, target, limit)).await
     }
 
+    async fn polls_between(
+        &self,
+        target: TargetId,
+        from: Time,
+        to: Time,
+        before: Option<u64>,
+        limit: u32,
+    ) -> Result<Vec<PollLog>> {
+        let window = (from, to);
+        self.read("read the poll log", move |conn| browse::polls_between(conn, target, window, before, limit))
+            .await
+    }
+
     async fn newest_polls(&self, before: Option<u64>, limit: u32) -> Result<Vec<ListedPoll>> {
         self.read("read the poll log", move |conn| browse::polls(conn, before, limit)).await
     }

@@ -1,0 +1,92 @@
+//! The log of polls, the stretches between them, and the moment before the first.
+
+use serde_json::{Value as Json, json};
+use stakeout_core::Span;
+
+use crate::support::{Scene, within};
+
+#[tokio::test]
+async fn the_polls_of_a_target_are_read_by_window_and_part_by_part() {
+    let scene = Scene::start().await;
+    scene.polled(2).await;
+    scene.change(5).await;
+    let path = "/v1/targets/s/main/polls";
+    let numbers = |polls: &Json| -> Vec<u64> {
+        let polls = polls.as_array().expect("polls").iter();
+        polls.map(|poll| poll["poll_no"].as_u64().expect("a number")).collect()
+    };
+    let (_, all) = scene.get(path).await;
+    let known = numbers(&all);
+    assert!(known.len() >= 6 && known.is_sorted_by(|a, b| a > b), "the newest first: {known:?}");
+    assert_eq!((&all[0]["target"], &all[0]["gone"]), (&json!("main"), &json!(false)));
+    // What is notable meanwhile comes before them.
+    let newest = all[0]["sent"].as_str().expect("a time");
+    let (mut found, mut next) = (Vec::new(), Some(format!("{path}?to={newest}&limit=2")));
+    while let Some(part) = next {
+        let response = within(scene.http.get(scene.url(&part)).send()).await.expect("an answer");
+        let link = response.headers().get("link").map(|link| link.to_str().expect("text").to_owned());
+        let body = response.bytes().await.expect("a body");
+        found.extend(numbers(&serde_json::from_slice(&body).expect("JSON")));
+        next = link.map(|link| {
+            let url = link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\""));
+            url.expect("the way on").to_owned()
+        });
+    }
+    assert_eq!(found, known);
+    let third = all[2]["sent"].as_str().expect("a time");
+    let (_, some) = scene.get(&format!("{path}?from={third}&to={newest}")).await;
+    assert_eq!(numbers(&some), known[..3]);
+    assert_eq!(scene.get(&format!("{path}?before={}", known.last().expect("one"))).await.1, json!([]));
+    for bad in ["?from=yesterday", "?before=x", "?limit=0"] {
+        assert_eq!(scene.get(&format!("{path}{bad}")).await.0, 400, "{bad}");
+    }
+    scene.stop().await;
+}
+
+#[tokio::test]
+async fn finished_stretches_of_all_targets_are_read_page_by_page() {
+    let scene = Scene::start().await;
+    let mut polled = scene.control.polled();
+    scene.polled(2).await;
+    // Switched off for longer than two intervals, another stretch begins.
+    for _ in 0..3 {
+        assert_eq!(scene.post("/v1/targets/s/main/disable").await.0, 204);
+        let off = scene.control.clock().now();
+        while scene.control.clock().now() - off < Span::ms(60) {
+            scene.get("/livez").await;
+        }
+        polled.mark_unchanged();
+        assert_eq!(scene.post("/v1/targets/s/main/enable").await.0, 204);
+        within(polled.changed()).await.expect("the engine lives");
+    }
+    let (mut starts, mut next) = (Vec::new(), Some("/v1/runs/s?limit=1".to_owned()));
+    while let Some(path) = next.filter(|_| starts.len() < 3) {
+        let (status, page) = scene.get(&path).await;
+        assert_eq!(status, 200, "{page}");
+        for item in page["items"].as_array().expect("items") {
+            assert!(item["key"] == "main" && item["run"]["polls"].as_u64() > Some(0), "{item}");
+            starts.push(item["run"]["from"].as_str().expect("a time").to_owned());
+        }
+        next = page["next"].as_str().map(str::to_owned);
+    }
+    assert!(starts.len() == 3 && starts.is_sorted_by(|a, b| a < b), "each once: {starts:?}");
+    assert_eq!(scene.get("/v1/runs/s?to=2020-01-01T00:00:00Z").await.1["items"], json!([]));
+    assert_eq!(scene.get("/v1/runs/none").await.0, 404);
+    scene.stop().await;
+}
+
+#[tokio::test]
+async fn it_is_not_ready_before_the_first_look() {
+    // The upstream keeps its first answer to itself until somebody has asked.
+    let scene = Scene::silent().await;
+    let (status, problem) = scene.get("/readyz").await;
+    assert_eq!((status, &problem["type"]), (503, &json!("urn:stakeout:problem:unavailable")));
+    assert_eq!(problem["detail"], "source s has not looked for its targets yet");
+    assert_eq!(scene.get("/livez").await.0, 200);
+    let (_, health) = scene.get("/v1/health").await;
+    assert_eq!((&health["ready"], &health["waiting_for"]), (&json!(false), &problem["detail"]));
+    scene.speak();
+    scene.polled(1).await;
+    assert_eq!(scene.get("/readyz").await.0, 200);
+    scene.stop().await;
+}
