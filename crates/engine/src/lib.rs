@@ -50,7 +50,7 @@ pub use deliver::{NullSink, Sink, SinkError};
 pub use engine::{Engine, EngineConfig, EngineError, EngineHandle};
 pub use fetch::Fetch;
 pub use lane::LaneState;
-pub use live::{LivePoll, PollNews, PollWatch};
+pub use live::{EarlierPoll, LivePoll, PollNews, PollWatch};
 pub use outlets::SinkState;
 pub use settings::with_settings;
 pub use stats::{FailedPoll, PassReport, Totals};

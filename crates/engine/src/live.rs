@@ -1,7 +1,8 @@
 //! Live polls: what each poll came to, for whoever looks on at this moment.
 //!
-//! Of every target only the newest is kept until it is taken, with the sum of what changed and was missed, so whoever is
-//! slow misses steps in between and never the last one, and nobody ever waits. While nobody looks on nothing is kept, and a poll pays for one comparison.
+//! Of every target only the newest is kept until it is taken, with the sum of what changed and was missed and with those
+//! before it that were late or failed: whoever is slow misses steps in between, never the last one and nothing that went
+//! wrong, and nobody ever waits. While nobody looks on nothing is kept, and a poll pays for one comparison.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,6 +16,8 @@ use crate::poll::Report;
 
 /// Targets whose news may wait to be taken. Those beyond are heard of with their next poll.
 const WAITING_MAX: usize = 50_000;
+/// Late or failed polls that a newer one brings along, the newest of them; the log has them all.
+const EARLIER_MAX: usize = 32;
 
 /// A committed poll, and what is planned after it.
 #[derive(Clone, Debug)]
@@ -53,10 +56,39 @@ pub struct LivePoll {
     pub next: Schedule,
     /// The stretch of regular polling it belongs to.
     pub run: Option<Run>,
+    /// When what it watches starts, as far as is known now.
+    pub start: Option<Time>,
+    /// Polls that it stands for and that were late or failed, the oldest first.
+    pub earlier: Vec<EarlierPoll>,
+}
+
+/// A late or failed poll that a newer one stands for. What it changed and what was missed before it counts there.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EarlierPoll {
+    /// Its number, per target.
+    pub poll_no: u64,
+    /// How it ended.
+    pub outcome: PollOutcome,
+    /// The failure's class.
+    pub error_class: Option<String>,
+    /// When it was due.
+    pub due: Time,
+    /// When the last answer was whole.
+    pub ended: Time,
+    /// How long after it was due the first request was sent.
+    pub lateness: Span,
+    /// Why it was late.
+    pub late: Option<Cause>,
 }
 
 impl LivePoll {
-    pub(crate) fn new(due: Time, report: &Report, commit: &PollCommit, done: &Done) -> LivePoll {
+    pub(crate) fn new(
+        due: Time,
+        listed: Option<Time>,
+        report: &Report,
+        commit: &PollCommit,
+        done: &Done,
+    ) -> LivePoll {
         let log = commit.log.as_ref();
         LivePoll {
             source: Arc::clone(&report.source),
@@ -76,11 +108,30 @@ impl LivePoll {
             events: report.events,
             next: done.schedule.clone(),
             run: commit.state.run.clone(),
+            start: commit.state.facts.start.or(listed),
+            earlier: Vec::new(),
         }
+    }
+
+    /// What is told of it when it is no longer the newest, if it has to be.
+    fn as_earlier(&self) -> Option<EarlierPoll> {
+        let notable = self.late.is_some() || self.outcome == PollOutcome::Failed;
+        notable.then(|| EarlierPoll {
+            poll_no: self.poll_no,
+            outcome: self.outcome,
+            error_class: self.error_class.clone(),
+            due: self.due,
+            ended: self.ended,
+            lateness: self.lateness,
+            late: self.late,
+        })
     }
 
     /// Stands also for one before it, which nobody has taken.
     fn add(&mut self, before: &LivePoll) {
+        self.earlier = before.earlier.iter().cloned().chain(before.as_earlier()).collect();
+        let surplus = self.earlier.len().saturating_sub(EARLIER_MAX);
+        self.earlier.drain(..surplus);
         self.changes += before.changes;
         self.events += before.events;
         self.missed = self.missed.saturating_add(before.missed);
@@ -196,6 +247,8 @@ mod tests {
             events: 0,
             next: Schedule::default(),
             run: None,
+            start: None,
+            earlier: vec![],
         }
     }
 
@@ -223,5 +276,31 @@ mod tests {
         drop(watch);
         live.replanned();
         live.note(TargetId(1), || panic!("nobody looks on any more"));
+    }
+
+    #[test]
+    fn what_was_late_or_failed_is_told_of_though_a_newer_poll_came_first() {
+        let live = LivePolls::default();
+        let watch = live.watch();
+        let target = TargetId(1);
+        live.note(target, || LivePoll { late: Some(Cause::Queue), ..poll("a", 1) });
+        live.note(target, || poll("a", 2));
+        live.note(target, || LivePoll { outcome: PollOutcome::Failed, ..poll("a", 3) });
+        live.note(target, || poll("a", 4));
+        let news = watch.take(9).polls.remove(0);
+        assert_eq!((news.poll_no, news.outcome, news.late), (4, PollOutcome::Unchanged, None));
+        let earlier: Vec<_> = news.earlier.iter().map(|one| (one.poll_no, one.outcome, one.late)).collect();
+        assert_eq!(
+            earlier,
+            [(1, PollOutcome::Unchanged, Some(Cause::Queue)), (3, PollOutcome::Failed, None)]
+        );
+        for poll_no in 5..=200 {
+            live.note(target, || LivePoll { outcome: PollOutcome::Failed, ..poll("a", poll_no) });
+        }
+        let news = watch.take(9).polls.remove(0);
+        assert_eq!(
+            (news.earlier.len(), news.earlier.last().map(|one| one.poll_no)),
+            (EARLIER_MAX, Some(199))
+        );
     }
 }

@@ -12,7 +12,7 @@ use std::time::Duration;
 use bytes::{Bytes, BytesMut};
 use serde::Serialize;
 use stakeout_core::Time;
-use stakeout_engine::{Control, LivePoll, PollWatch};
+use stakeout_engine::{Control, EarlierPoll, LivePoll, PollWatch};
 use tokio::sync::broadcast;
 
 use crate::problem::Problem;
@@ -80,6 +80,36 @@ struct PollView<'a> {
     interval_ms: i64,
     reason: &'a str,
     run: Option<Stretch>,
+    start: Option<Time>,
+    earlier: Vec<EarlierView<'a>>,
+}
+
+/// A late or failed poll that the one above stands for.
+#[derive(Serialize)]
+struct EarlierView<'a> {
+    poll_no: u64,
+    outcome: &'static str,
+    error_class: Option<&'a str>,
+    due: Time,
+    sent: Time,
+    ended: Time,
+    lateness_ms: f64,
+    late: Option<&'static str>,
+}
+
+impl<'a> EarlierView<'a> {
+    fn new(poll: &'a EarlierPoll) -> EarlierView<'a> {
+        EarlierView {
+            poll_no: poll.poll_no,
+            outcome: poll.outcome.name(),
+            error_class: poll.error_class.as_deref(),
+            due: poll.due,
+            sent: poll.due + poll.lateness,
+            ended: poll.ended,
+            lateness_ms: ms(poll.lateness),
+            late: poll.late.map(|cause| cause.name()),
+        }
+    }
 }
 
 impl<'a> PollView<'a> {
@@ -105,6 +135,8 @@ impl<'a> PollView<'a> {
             interval_ms: poll.next.interval.as_ms(),
             reason: &poll.next.reason,
             run: poll.run.as_ref().map(Stretch::from),
+            start: poll.start,
+            earlier: poll.earlier.iter().map(EarlierView::new).collect(),
         }
     }
 }

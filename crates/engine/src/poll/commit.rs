@@ -372,7 +372,9 @@ fn finished(job: &Job<'_>, mut report: Report, commit: Arc<PollCommit>, done: Do
         updated: commit.now,
     }));
     job.lane.committed(&commit);
-    job.shared.live.note(commit.target, || LivePoll::new(job.timing.due, &report, &commit, &done));
+    job.shared
+        .live
+        .note(commit.target, || LivePoll::new(job.timing.due, job.claim.spec.start, &report, &commit, &done));
     speak(job, &report, commit.outcome, &done.schedule.reason);
     if !done.held {
         job.shared.given_back(done.schedule.due);

@@ -146,6 +146,7 @@ async fn races_have_runners_a_timeline_and_results() {
             .iter()
             .all(|line| line["cells"].as_array().map(Vec::len) == columns)
     );
+    a_poll_that_is_told_carries_the_start(&day).await;
     let over = day
         .until("/v1/records/nz?kind=racing_race_results&gone=true&limit=1", |page| some(&page["items"]))
         .await;
@@ -155,6 +156,26 @@ async fn races_have_runners_a_timeline_and_results() {
     assert_eq!(day.get("/v1/racing/nz/races/none").await.0, 404);
     assert_eq!(day.get("/v1/fpv/nz/event").await.0, 404, "a racing source flies no drones");
     day.stop().await;
+}
+
+/// A board counts down to it, and learns of another one with the poll that saw it.
+async fn a_poll_that_is_told_carries_the_start(day: &Day) {
+    let url = format!("{}/v1/events/stream?polls=nz&type=none.", day.base);
+    let mut stream = within(day.http.get(url).send()).await.expect("a stream");
+    let mut text = String::new();
+    let race = |text: &str| {
+        let told =
+            text.lines().filter_map(|line| serde_json::from_str::<Json>(line.strip_prefix("data: ")?).ok());
+        told.into_iter().find(|poll| poll["target"].as_str().is_some_and(|key| key.starts_with("race/")))
+    };
+    let poll = loop {
+        if let Some(poll) = race(&text) {
+            break poll;
+        }
+        let bytes = within(stream.chunk()).await.expect("a chunk").expect("it goes on");
+        text.push_str(std::str::from_utf8(&bytes).expect("text"));
+    };
+    assert!(poll["start"].is_string(), "{poll}");
 }
 
 async fn races_are_listed_by_meeting_and_page_by_page(day: &Day, meeting: &str) {
