@@ -19,7 +19,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use stakeout_core::Event;
 use stakeout_engine::Control;
-use stakeout_store::{EventFilter, KvRow, Store};
+use stakeout_store::{EventFilter, KvRow, Store, StoreError};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -31,8 +31,8 @@ use crate::stream::frame;
 const PAGE: u32 = 500;
 /// The log is looked at this often even if nobody says there is news.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// Published values read when changes were missed.
-pub(crate) const KV_MAX: u32 = 1_000;
+/// Published values read at once.
+const VALUES: u32 = 1_000;
 
 /// Something for the streams, already written out: a thousand clients share the bytes.
 #[derive(Clone, Debug)]
@@ -202,13 +202,27 @@ impl Feed {
 
     /// Some changes went by too fast: everything is said again.
     async fn publish_all(&self, store: &dyn Store) {
-        match store.list_kv(None, None, KV_MAX).await {
+        match published(store, None).await {
             Ok(rows) => {
                 for row in rows {
                     self.publish(row).await;
                 }
             }
             Err(error) => tracing::warn!(%error, "published values cannot be read"),
+        }
+    }
+}
+
+/// All published values, or those of one namespace, as they are now.
+pub(crate) async fn published(store: &dyn Store, namespace: Option<&str>) -> Result<Vec<KvRow>, StoreError> {
+    let mut found: Vec<KvRow> = Vec::new();
+    loop {
+        let after = found.last().map(|row| (row.namespace.as_str(), row.key.as_str()));
+        let page = store.list_kv(namespace, after, VALUES).await?;
+        let last = page.len() < VALUES as usize;
+        found.extend(page);
+        if last {
+            return Ok(found);
         }
     }
 }

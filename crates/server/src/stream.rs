@@ -5,7 +5,7 @@
 
 pub(crate) mod frame;
 
-use std::collections::VecDeque;
+use std::collections::{HashSet, VecDeque};
 
 use axum::Extension;
 use axum::body::Body;
@@ -16,7 +16,7 @@ use futures_util::stream;
 use http::{HeaderMap, HeaderValue, header};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stakeout_core::Event;
+use stakeout_core::{Event, Time};
 use stakeout_store::{EventFilter, KvRow};
 use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::RecvError;
@@ -24,7 +24,7 @@ use tokio::sync::broadcast::error::RecvError;
 use crate::access::Caller;
 use crate::app::App;
 use crate::ask::{Asked, print};
-use crate::feed::{Item, KV_MAX, Seat};
+use crate::feed::{self, Item, Seat};
 use crate::onlook::{self, Look, Onlooker, PollWants};
 use crate::problem::{Problem, Sort};
 
@@ -151,6 +151,8 @@ struct Client {
     cursor: u64,
     /// Written, not yet sent.
     waiting: VecDeque<Bytes>,
+    /// The published values it was told at the beginning, until it hears the feed.
+    greeted: Vec<KvRow>,
     stage: Stage,
     _seat: Seat,
     onlooker: Option<Onlooker>,
@@ -191,25 +193,41 @@ impl Client {
         if looks_on {
             waiting.push_back(onlook::pulse(&app.control, app.feed.streams()));
         }
-        let (stage, _seat) = (Stage::Behind, seat);
-        let mut client = Client { app, caller, wants, cursor, waiting, stage, _seat, onlooker };
-        client.greet_with_values().await?;
+        let (stage, _seat, greeted) = (Stage::Behind, seat, Vec::new());
+        let mut client = Client { app, caller, wants, cursor, waiting, greeted, stage, _seat, onlooker };
+        client.tell_values().await?;
         if after.is_none() {
             client.waiting.push_back(frame::heartbeat(cursor));
         }
         Ok(client)
     }
 
-    /// Published values are a state, not a log: whoever comes (back) is told what they are now.
-    async fn greet_with_values(&mut self) -> Result<(), Problem> {
+    /// Published values are a state, not a log: whoever comes (back) is told what they are now, and of what has become
+    /// of them while the log was read.
+    async fn tell_values(&mut self) -> Result<(), Problem> {
         let namespace = match &self.wants.kv {
             KvWants::None => return Ok(()),
             KvWants::All => None,
             KvWants::Namespace(namespace) => Some(namespace.as_str()),
         };
-        let rows = self.app.store.list_kv(namespace, None, KV_MAX).await?;
-        self.waiting.extend(rows.iter().map(frame::kv));
+        let rows = feed::published(&*self.app.store, namespace).await?;
+        let told: HashSet<(&str, &str, Time)> = self.greeted.iter().map(place).collect();
+        self.waiting.extend(rows.iter().filter(|row| !told.contains(&place(row))).map(frame::kv));
+        drop(told);
+        self.greeted = rows;
         Ok(())
+    }
+
+    /// Hears the feed from now on. Values that changed before it did are in no log, so they are read once more.
+    async fn join_the_feed(&mut self) -> Option<Stage> {
+        let feed = self.app.feed.subscribe();
+        let told = self.tell_values().await;
+        told.inspect_err(|problem| {
+            tracing::warn!(problem = problem.detail(), "a stream cannot read published values");
+        })
+        .ok()?;
+        self.greeted = Vec::new();
+        Some(Stage::CatchingUp(feed))
     }
 
     /// The next bytes; `None` ends the stream.
@@ -221,7 +239,7 @@ impl Client {
             match std::mem::replace(&mut self.stage, Stage::Behind) {
                 Stage::Behind => {
                     if self.read_page().await? {
-                        self.stage = Stage::CatchingUp(self.app.feed.subscribe());
+                        self.stage = self.join_the_feed().await?;
                     }
                 }
                 Stage::CatchingUp(feed) => {
@@ -301,6 +319,11 @@ impl Client {
         }
         Some(())
     }
+}
+
+/// A value as it was at a moment.
+fn place(row: &KvRow) -> (&str, &str, Time) {
+    (&row.namespace, &row.key, row.updated)
 }
 
 /// The next thing to see; never, for those who do not look on.

@@ -152,6 +152,7 @@ async fn whoever_looks_on_hears_of_every_target_and_its_place_in_the_log_stays()
         assert_eq!(poll.data["interval_ms"], 20);
         assert!(poll.data["next_due"].as_str() > poll.data["due"].as_str(), "{:?}", poll.data);
         assert_eq!(poll.data["run"]["phase"], poll.data["phase"]);
+        assert!(poll.data["start"].is_null() && poll.data["earlier"].is_array(), "{:?}", poll.data);
     }
     scene.change(1).await;
     let mut changes = 0;
@@ -262,6 +263,39 @@ async fn published_values_are_read_and_told_to_whoever_comes() {
     for query in ["?kv=none", "?source=s", "?kv=other"] {
         let first = Listener::open(&scene, query, None).await.next().await.expect("a message");
         assert_eq!(first.name, "heartbeat", "{query}");
+    }
+    scene.stop().await;
+}
+
+#[tokio::test]
+async fn a_value_that_changes_while_a_stream_catches_up_is_told() {
+    // Large events, which nobody reads yet: the stream is still far behind when the value changes.
+    let scene = Scene::padded(json!({}), 500_000, |_| {}).await;
+    scene.polled(2).await;
+    publish(&scene, 1).await;
+    scene.change(20).await;
+    let mut listener = Listener::open(&scene, "?after=0", None).await;
+    let order = |message: &crate::listener::Message| message.data["value"]["order"].clone();
+    assert_eq!(order(&listener.next_named("kv").await), json!(1));
+    publish(&scene, 2).await;
+    listener.events(40).await;
+    // Without a second look it would be heard of with its next change.
+    publish(&scene, 3).await;
+    assert_eq!(order(&listener.next_named("kv").await), json!(2));
+    scene.stop().await;
+}
+
+#[tokio::test]
+async fn all_published_values_are_told_however_many_there_are() {
+    let scene = Scene::start().await;
+    let now = scene.control.clock().now();
+    for n in 0..1_005 {
+        scene.store.set_kv("many", &format!("{n:04}"), Some(json!(n)), now).await.expect("kept");
+    }
+    let mut listener = Listener::open(&scene, "?kv=many", None).await;
+    for n in 0..1_005 {
+        let told = listener.next().await.expect("a message");
+        assert_eq!((told.name.as_str(), &told.data["value"]), ("kv", &json!(n)));
     }
     scene.stop().await;
 }
