@@ -17,7 +17,7 @@ use crate::reply::Reply;
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct NewValue {
-    /// A number, true, false, or text.
+    /// A number, true, false, text, a list (venues to follow), or an object (an alert rule, under `alert.NAME`).
     value: Json,
     /// Only say whether it would be accepted.
     #[serde(default)]
@@ -27,7 +27,7 @@ pub(crate) struct NewValue {
 /// A setting as it is now.
 #[derive(Debug, Serialize, JsonSchema)]
 pub(crate) struct Setting {
-    /// `source.NAME.SETTING`
+    /// `source.NAME.SETTING`, or `alert.NAME`
     key: String,
     /// What it is, or would be.
     value: Json,

@@ -205,12 +205,13 @@ fn changed_told(evidence: &Evidence) -> String {
     let Some(poll) = evidence.polls.iter().find(|poll| poll.outcome == PollOutcome::Changed) else {
         return "the last poll saw changes".to_owned();
     };
-    // An event carries the time at which its poll was answered.
-    let told = evidence.events.iter().filter(|event| event.at == poll.ended).count();
+    // An event carries the time at which the answer that showed it was read: of a poll with several pages, that may be
+    // any moment between its first request and its last answer. A target has no other poll in between.
+    let told = evidence.events.iter().filter(|event| event.at >= poll.sent && event.at <= poll.ended).count();
     let proposed = poll.events as usize;
     match (proposed, proposed.saturating_sub(told)) {
         (0, _) => format!("the last poll saw {} changes, none of which a rule tells", poll.changes),
-        (_, 0) => format!("the last poll saw {} changes and told {told} events", poll.changes),
+        (_, 0) => format!("the last poll saw {} changes and told {proposed} events", poll.changes),
         (_, held) => format!(
             "the last poll saw {} changes and told {told} of {proposed} events: {held} were held back (quiet time, the same key told before, or another target holds the record)",
             poll.changes

@@ -99,6 +99,36 @@ fn silence_has_a_reason() {
 }
 
 #[test]
+fn an_event_belongs_to_the_poll_in_which_its_page_was_read() {
+    let poll = changed_poll(4, 3);
+    let event = |at: Time| Event {
+        seq: 1,
+        id: stakeout_core::EventId::of_trigger("shop", "drop", "a", "once"),
+        event_type: "tables.drop".into(),
+        source: "shop".into(),
+        target: "main".into(),
+        rule: "drop".into(),
+        subject: stakeout_core::Fingerprint::of("k", &["a"]),
+        subject_key: "a".into(),
+        at,
+        dedupe_key: None,
+        data: serde_json::Value::Null,
+    };
+    let told = |times: &[Time]| {
+        events_of(|e| {
+            e.row.last_outcome = Some(PollOutcome::Changed);
+            e.polls = vec![poll.clone()];
+            e.events = times.iter().copied().map(event).collect();
+        })
+        .remove(0)
+    };
+    let pages = [poll.sent + Span::ms(10), poll.sent + Span::ms(40), poll.ended];
+    assert_eq!(told(&pages), "the last poll saw 4 changes and told 3 events");
+    let before = [poll.sent - Span::ms(1), pages[0], pages[1]];
+    assert!(told(&before).contains("told 2 of 3 events"), "what was told before is another poll's");
+}
+
+#[test]
 fn held_back_events_are_counted() {
     let told = |changes: u32, events: u32| {
         events_of(|e| {
