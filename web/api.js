@@ -45,6 +45,18 @@ export async function all(url, signal, most = 1000) {
 	return items;
 }
 
+// A plain list of several parts, whose way on is in a header: `{ items, next }` of at most so many parts.
+export async function listed(url, signal, parts = 1) {
+	const items = [];
+	let next = url;
+	for (let n = 0; next && n < parts; n += 1) {
+		const response = await ask(next, { signal });
+		items.push(...(await response.json()));
+		next = response.headers.get("link")?.match(/<([^>]*)>; rel="next"/)?.[1];
+	}
+	return { items, next };
+}
+
 // A change; answers what the server says, or null when it says nothing.
 export async function change(method, url, body) {
 	const options = { method };

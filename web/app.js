@@ -121,7 +121,7 @@ function links() {
 }
 
 function walk(step) {
-	const rows = [...document.querySelectorAll("main a.row, main .feed li a")].filter((row) => row.offsetParent);
+	const rows = [...document.querySelectorAll("main .row, main .feed li a")].filter((row) => row.offsetParent);
 	const at = rows.indexOf(document.activeElement);
 	const next = rows[at < 0 ? (step > 0 ? 0 : rows.length - 1) : at + step];
 	next?.focus();

@@ -74,6 +74,7 @@ export function keyed(parent, items, keyOf, make, update) {
 		if (!seen.has(key)) {
 			known.delete(key);
 			child.remove();
+			child.gone?.();
 		}
 	}
 }

@@ -16,6 +16,7 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 	let shown = false;
 	let fetched = 0;
 	let failed = null;
+	let greyed = null;
 	const stop = new AbortController();
 	const note = h("p.state.loading", { role: "status" }, "Loading…");
 	const banner = h("p.state", { role: "status" });
@@ -54,11 +55,21 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 		}
 	}
 
+	// Several may watch beside each other: what one of them shows is stale until all are fresh.
+	function grey(is) {
+		const around = place.parentElement ?? greyed;
+		if (!around) return;
+		greyed = around;
+		around.stale ??= new Set();
+		around.stale[is ? "add" : "delete"](stop);
+		around.classList.toggle("is-stale", around.stale.size > 0);
+	}
+
 	// Loading, failed and stale are said where the data would be.
 	function say() {
 		note.remove();
 		banner.remove();
-		place.parentElement?.classList.toggle("is-stale", Boolean(failed && shown));
+		grey(Boolean(failed && shown));
 		if (!failed) return;
 		if (shown) put(banner, `Stale: ${failed.message}. What is shown is `, since, " old and is asked for again.");
 		else put(banner, h("strong", "This cannot be shown. "), `${failed.message}. ${hint(failed)}`);
@@ -81,6 +92,7 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 	page.end(() => {
 		stop.abort();
 		clearTimeout(timer);
+		grey(false);
 	});
 	place.prepend(note);
 	run();

@@ -1,4 +1,4 @@
-import { all, bytes, choice, clock, col, columns, facts, fig, full, get, h, keyed, label, labels, legend, lineOf, live, num, panel, path, plural, put, second, sourcesOf, span, table, targetHref, text, time, watch, when, word } from "../kit.js";
+import { GLANCE_MS, all, bytes, choice, clock, col, columns, facts, fig, full, get, h, keyed, label, labels, legend, lineOf, live, num, panel, path, plural, second, sourcesOf, span, table, targetHref, text, time, watch, when, word } from "../kit.js";
 import { adherencePanel } from "./target.js";
 
 export const title = "Health";
@@ -22,8 +22,11 @@ export function mount(root, page) {
 		load: async (signal) => {
 			const from = new Date(clock.now() - WINDOWS[zoom.value] * 60_000).toISOString();
 			const found = await sourcesOf(signal, true);
-			const [polls, ...accounts] = await Promise.all([all(path("/v1/polls", { limit: 500 }), signal, 500), ...found.map((source) => get(path("/v1/adherence", source.name, { from }), signal)), labels(signal)]);
-			return found.map((source, n) => ({ source, polls, account: accounts[n] }));
+			const lately = new Date(clock.now() - GLANCE_MS).toISOString();
+			const of = (source) => Promise.all([get(path("/v1/adherence", source.name, { from }), signal), all(path("/v1/runs", source.name, { from: lately, limit: 1000 }), signal, 5_000)]);
+			const [{ items: polls, next }, each] = await Promise.all([get(path("/v1/polls", { limit: 500 }), signal), Promise.all(found.map(of)), labels(signal)]);
+			const known = next ? time(polls.at(-1).ended) : -Infinity;
+			return found.map((source, n) => ({ source, polls, known, account: each[n][0], runs: each[n][1] }));
 		},
 		show: (found) => {
 			keyed(sources, found, ({ source }) => source.name, ({ source }) => sourcePanel(page, source), (node, data) => node.update(data));
@@ -57,7 +60,7 @@ function sourcePanel(page, source) {
 	});
 	const node = panel(source.name, [h("small.soft", source.family)], account.node,
 		h("div.halves", h("div", h("h3", "Polls by lateness since the start, ms"), lateness.node), h("div", h("h3", "Failed polls by cause"), noFailures, causes.node)),
-		worst.node, legend());
+		worst.node, legend(page));
 	node.beat = (vitals) => {
 		lateness.update(vitals.lateness.map(({ le_ms: ms, polls }) => ({ label: ms == null ? "more" : ms < 1000 ? `≤${ms}` : `≤${ms / 1000} s`, count: polls, tone: ms == null || ms > 5_000 ? "bad" : ms > 100 ? "warn" : "good" })));
 		const failures = Object.entries(vitals.failures);
@@ -65,14 +68,16 @@ function sourcePanel(page, source) {
 		causes.node.hidden = !failures.length;
 		causes.update(failures.map(([cause, count]) => ({ label: word(cause), count, tone: "bad" })));
 	};
-	node.update = ({ source: { vitals }, account: found, polls }) => {
+	node.update = ({ source: { vitals }, account: found, polls, runs, known }) => {
 		account.update(found);
 		node.beat(vitals);
 		const longest = found.worst.slice(0, 6);
 		worst.update(longest);
 		const now = clock.now();
 		for (const target of longest) {
-			lines.get(target.key)?.glance(now, target, polls.filter((poll) => poll.source === source.name && poll.target === target.key));
+			const mine = polls.filter((poll) => poll.source === source.name && poll.target === target.key);
+			const past = runs.filter(({ key, run }) => key === target.key && run.from !== target.run?.from).map(({ run }) => run);
+			lines.get(target.key)?.glance(now, target, mine, past, known);
 		}
 	};
 	return node;
@@ -80,10 +85,10 @@ function sourcePanel(page, source) {
 
 function errorPanel() {
 	const grid = table({
-		caption: "Failed polls, the newest first", key: (poll) => `${poll.source}/${poll.target}/${poll.poll_no}`, href: (poll) => targetHref(poll.source, poll.target), state: () => "failing",
+		caption: "Failed polls, the newest first", key: (poll) => [poll.source, poll.target, poll.poll_no, poll.sent].join("/"), href: (poll) => (poll.gone ? null : targetHref(poll.source, poll.target)), state: () => "failing",
 		none: "No failed poll among the newest 500 notable ones.",
 		columns: [
-			{ head: "Target", cls: "name", value: (poll) => (poll.target ? label(poll.source, poll.target) : "gone") }, when("When", (poll) => poll.sent),
+			{ head: "Target", cls: "name", value: (poll) => `${poll.target ? label(poll.source, poll.target) : "a target"}${poll.gone ? " (over)" : ""}` }, when("When", (poll) => poll.sent),
 			fig("Sent", (poll) => second(time(poll.sent))), col("Cause", (poll) => `✕ ${word(poll.error_class)}`), col("In words", (poll) => poll.detail ?? ""),
 		],
 	});

@@ -68,7 +68,8 @@ function targets(page) {
 	let rows = [];
 	let byKey = new Map();
 	let more = false; // Whether there are targets beyond the list.
-	const past = new Map(); // Stretches that ended while somebody looked, by target.
+	const past = new Map(); // Stretches that ended, by target.
+	let known = -Infinity; // Since when every notable poll is listed.
 	const polls = new Map(); // Notable ones by target, the newest first.
 	const keyOf = ({ source, key }) => `${source}/${key}`;
 	const scope = choice(page, "show", () => [["active", "Active"], ["failing", "Failing"], ["all", "All"]], "active", "Which targets", () => render());
@@ -100,7 +101,7 @@ function targets(page) {
 		],
 	});
 	grid.node.classList.add("board");
-	const node = panel("Targets", [count, h("span.grow"), scope.node, box.node], none, grid.node, legend());
+	const node = panel("Targets", [count, h("span.grow"), scope.node, box.node], none, grid.node, legend(page));
 
 	function render() {
 		const which = scope.value;
@@ -115,27 +116,43 @@ function targets(page) {
 
 	// A stretch that gave way to another one stays on the line until it has moved out of it.
 	function keep(key, before, now) {
-		if (!before || !now || before.from === now.from) return;
+		if (!before || before.from === now?.from) return;
 		const since = clock.now() - GLANCE_MS;
-		past.set(key, [...(past.get(key) ?? []), before].filter((run) => run.from !== now.from && time(run.to) > since));
+		past.set(key, [...(past.get(key) ?? []).filter((run) => run.from !== before.from), before].filter((run) => run.from !== now?.from && time(run.to) > since));
 	}
+
+	// Notable polls of a target by their number: the list and the stream tell of the same ones.
+	function note(key, found) {
+		const since = clock.now() - GLANCE_MS;
+		const all = new Map([...(polls.get(key) ?? []), ...found].map((poll) => [poll.poll_no, poll]));
+		polls.set(key, [...all.values()].filter((poll) => time(poll.sent) > since));
+	}
+
+	// By start: a board does not jump about with every poll.
+	const order = (row) => (row.phase === "focus" ? -Infinity : (row.at ?? Infinity));
+	const sort = () => rows.sort((a, b) => order(a) - order(b) || a.label.localeCompare(b.label, undefined, { numeric: true }));
+	const isUnderWay = (row) => row.phase === "after" || row.phase === "over" || row.over;
 
 	// What a poll says of its target: no question is asked.
 	function take(poll) {
 		const row = byKey.get(`${poll.source}/${poll.target}`);
 		if (!row) return;
 		keep(keyOf(row), row.run, poll.run);
+		const before = order(row);
 		Object.assign(row, { lateness_ms: poll.lateness_ms, due: poll.next_due, dueAt: time(poll.next_due), phase: poll.phase, interval_ms: poll.interval_ms, reason: poll.reason,
-			last_outcome: poll.outcome, last_error: poll.error, run: poll.run ?? row.run });
+			last_outcome: poll.outcome, last_error: poll.error, run: poll.run ?? row.run, at: time(poll.start) });
+		row.running = isUnderWay(row);
+		if (order(row) !== before) sort();
 		if (poll.changes) row.last_changed = poll.ended;
-		if (poll.late || poll.missed || poll.changes || poll.outcome === "failed") polls.set(keyOf(row), [poll, ...(polls.get(keyOf(row)) ?? [])].slice(0, 200));
+		if (poll.late || poll.missed || poll.changes || poll.outcome === "failed") note(keyOf(row), [poll]);
+		if (poll.earlier.length) note(keyOf(row), poll.earlier);
 		if (!waiting) waiting = setTimeout(() => ((waiting = 0), render()), 200);
 	}
 	let waiting = 0;
 
 	function draw(now) {
 		for (const row of rows) {
-			lines.get(keyOf(row))?.glance(now, row, polls.get(keyOf(row)) ?? [], past.get(keyOf(row)));
+			lines.get(keyOf(row))?.glance(now, row, polls.get(keyOf(row)) ?? NONE, past.get(keyOf(row)), known);
 		}
 	}
 
@@ -143,25 +160,27 @@ function targets(page) {
 		const list = watch(page, {
 			place: node,
 			load: async (signal) => {
-				const [list, marks] = await Promise.all([get(path("/v1/targets", { sort: "due", limit: 1000 }), signal), all(path("/v1/polls", { limit: 400 }), signal, 400), labels(signal)]);
+				const from = new Date(clock.now() - GLANCE_MS).toISOString();
+				const [list, marks, sources] = await Promise.all([get(path("/v1/targets", { sort: "due", limit: 1000 }), signal), get(path("/v1/polls", { limit: 1000 }), signal), sourcesOf(signal), labels(signal)]);
 				const races = new Map();
 				for (const source of await family("racing", signal)) races.set(source.name, (await racesOf(source.name, signal)).byKey);
-				return [list, marks, races];
+				const runs = await Promise.all(sources.map(async ({ name }) => [name, await all(path("/v1/runs", name, { from, limit: 1000 }), signal, 5_000)]));
+				return [list, marks, races, runs];
 			},
-			show: ([{ items: list, next }, marks, races]) => {
+			show: ([{ items: list, next }, marks, races, runs]) => {
 				more = Boolean(next);
-				polls.clear();
-				for (const poll of marks) polls.set(`${poll.source}/${poll.target}`, [...(polls.get(`${poll.source}/${poll.target}`) ?? []), poll]);
+				known = marks.next ? time(marks.items.at(-1).ended) : -Infinity;
+				for (const [key, some] of Map.groupBy(marks.items, (poll) => `${poll.source}/${poll.target}`)) note(key, some);
 				for (const row of list) keep(keyOf(row), byKey.get(keyOf(row))?.run, row.run);
+				for (const [source, ended] of runs) for (const { key, run } of ended) keep(`${source}/${key}`, run);
 				rows = list.map((row) => {
 					const race = races.get(row.source)?.get(row.key);
-					return { ...row, label: label(row.source, row.key), at: time(row.start), dueAt: time(row.due), running: row.phase === "after" || row.phase === "over" || (race ? isOver(race) : false) };
+					const made = { ...row, label: label(row.source, row.key), at: time(row.start), dueAt: time(row.due), over: race ? isOver(race) : false };
+					return Object.assign(made, { running: isUnderWay(made) });
 				});
-				// By start: a board does not jump about with every poll.
-				const order = (row) => (row.phase === "focus" ? -Infinity : (row.at ?? Infinity));
-				rows.sort((a, b) => order(a) - order(b) || a.label.localeCompare(b.label, undefined, { numeric: true }));
+				sort();
 				byKey = new Map(rows.map((row) => [keyOf(row), row]));
-				for (const key of past.keys()) if (!byKey.has(key)) past.delete(key);
+				for (const kept of [past, polls]) for (const key of kept.keys()) if (!byKey.has(key)) kept.delete(key);
 				render();
 				draw(clock.now());
 			},
@@ -178,4 +197,5 @@ function targets(page) {
 	return { node, start };
 }
 
+const NONE = [];
 const OUTCOMES = { changed: "● changed", unchanged: "– unchanged", baseline: "○ baseline", partial: "◐ partial", doubted: "? doubted", stale: "◌ stale", failed: "✕ failed" };

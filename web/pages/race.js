@@ -1,9 +1,11 @@
-import { attr, bucket, choice, clock, cls, col, dollars, fig, get, h, hour, isOver, isRunning, keyed, nothing, num, panel, path, plural, price, put, raceHref, racesOf, ring, scroll, second, spark, stepChart, table, targetHref, text, time, timeOf, told, watch } from "../kit.js";
+import { attr, bucket, choice, clock, cls, col, dollars, fig, get, h, hour, isOver, isRunning, keyed, nothing, num, panel, path, plural, price, raceHref, racesOf, ring, scroll, second, spark, stepChart, table, targetHref, text, time, timeOf, told, watch } from "../kit.js";
 import { status } from "./racing.js";
 
 export const title = "Race";
 
 const VIEWS = [["win", "Win money"], ["place", "Place money"], ["odds", "Odds"]];
+// A band's colour goes with its number: six of them are too many to be told apart by colour alone.
+const RAISED = ["", "¹", "²", "³", "⁴", "⁵", "⁶"];
 const BANDS = { "5-10": 1, "10-15": 2, "15-20": 3, "20-25": 4, "25-50": 5, "50+": 6 };
 
 export function mount(root, page) {
@@ -124,8 +126,9 @@ function runners(page, choose) {
 		const cellsOf = new Map(lines.map((line) => [line.entrant, line.cells.slice(first)]));
 		while (headRow.children.length > fixed.length + buckets.length) headRow.lastChild.remove();
 		buckets.forEach((minutes, n) => {
-			const cell = headRow.children[fixed.length + n] ?? headRow.appendChild(h("th", { scope: "col", class: "num time" }));
-			text(cell, bucket(minutes));
+			const cell = headRow.children[fixed.length + n] ?? headRow.appendChild(h("th", { scope: "col", class: "num time" }, h("span"), h("small")));
+			text(cell.firstChild, bucket(minutes));
+			text(cell.lastChild, view === "odds" ? "" : " $");
 			attr(cell, "data-start", minutes === 0 ? "" : null);
 		});
 		const [favourite] = byPrice(entrants);
@@ -173,14 +176,15 @@ function times(row, cells, view, offset) {
 		const added = cell.increment_cents;
 		const value = view === "odds" ? cell.odds : (added ?? cell.amount_cents);
 		const words = value == null ? "" : view === "odds" ? price(value) : `${added > 0 ? "+" : ""}${dollars(value)}`;
-		text(node, mark ? `${view === "odds" ? "▼" : "▲"}${words}` : words);
-		cls(node, `num time${mark ? ` band band-${BANDS[mark.band] ?? 1}` : ""}`);
+		const band = BANDS[mark?.band] ?? 1;
+		text(node, mark ? `${view === "odds" ? "▼" : "▲"}${RAISED[band]} ${words}` : words);
+		cls(node, `num time${mark ? ` band band-${band}` : ""}`);
 		attr(node, "title", mark ? (view === "odds" ? `shortened by ${num(mark.percent, 1)} %` : `${num(mark.percent, 1)} points more of the money added`) + `, band ${mark.band}` : cell.share_percent == null ? null : `${num(cell.share_percent, 1)} % of the money added`);
 	});
 }
 
 function bandLegend() {
-	return h("p.legend.bands", h("span", "▲ share of new money, ▼ price shortened:"), ...Object.entries(BANDS).map(([words, n]) => h(`span.band.band-${n}`, `${words} %`)));
+	return h("p.legend.bands", h("span", "▲ share of new money, ▼ price shortened:"), ...Object.entries(BANDS).map(([words, n]) => h(`span.band.band-${n}`, `${RAISED[n]} ${words} %`)));
 }
 
 // The chart of the chosen runner, others faint behind it.

@@ -1,17 +1,17 @@
-import { Problem, attr, change, cls, get, h, keyed, panel, path, plain, put, say, text, watch } from "../kit.js";
+import { Problem, attr, change, cls, get, h, keyed, panel, path, plain, say, text, watch } from "../kit.js";
 
 export const title = "Settings";
 
 export function mount(root, page) {
 	const list = h("div.stack");
 	const again = () => settings.again();
-	page.put(h("p.soft", "A setting stands over the configuration file until it is taken back. It is checked as you type and acts at once."), list);
+	page.put(h("p.soft", "A setting stands over the configuration file until it is taken back. It is checked as you type and acts at once. Rules of alerts are on ", h("a", { href: "/alerts" }, "Alerts"), "."), list);
 	const settings = watch(page, {
 		every: 10_000,
 		load: (signal) => Promise.all([get("/v1/settings/known", signal), get("/v1/settings", signal)]),
 		show: ([known, set]) => {
-			// What is set and not described is listed with the others.
-			const rest = Object.keys(set).filter((key) => !known.some((one) => one.key === key)).map((key) => ({ key, value: set[key], unit: "", about: "", set: true }));
+			// What is set and not described is listed with the others, but for rules of alerts, which have a page of their own.
+			const rest = Object.keys(set).filter((key) => !key.startsWith("alert.") && !known.some((one) => one.key === key)).map((key) => ({ key, value: set[key], unit: "", about: "", set: true }));
 			const sources = Map.groupBy([...known, ...rest], ({ key }) => (key.startsWith("source.") ? key.split(".")[1] : "every source"));
 			keyed(list, [...sources], ([name]) => name, ([name]) => sourcePanel(name, again), (node, [, rows]) => node.update(rows));
 		},

@@ -1,4 +1,4 @@
-import { attr, change, choice, clock, cls, day, family, filterBox, get, h, keyed, num, panel, path, plural, put, say, scroll, span, text, time, timeOf, unconfigured, watch } from "../kit.js";
+import { attr, change, choice, clock, cls, day, family, filterBox, get, h, keyed, listed, num, panel, path, plural, put, say, scroll, sourceChoice, span, text, time, timeOf, unconfigured, watch } from "../kit.js";
 
 export const title = "Tables";
 
@@ -11,10 +11,12 @@ export function mount(root, page) {
 	const sizes = choice(page, "party", () => [["any", "Any size"], ["2", "2"], ["4", "4"], ["6", "6"]], "any", "Party size", again);
 	const follow = choice(page, "venues", () => [["all", "All venues"], ["followed", "Followed"]], "all", "Which venues", again);
 	const box = filterBox(page, "Filter by venue or neighbourhood", () => answer && render());
-	const fresh = slotList("Just opened", "Nothing opened in the last half hour. Drops appear here within seconds of being seen.");
-	const open = slotList("Still open", "No drop is still open.");
+	const pick = sourceChoice(page, again);
+	const more = (isLoaded) => (isLoaded ? answer && render() : again());
+	const fresh = slotList("Just opened", "Nothing opened in the last half hour. Drops appear here within seconds of being seen.", more);
+	const open = slotList("Still open", "No drop is still open.", more);
 	const dateChip = h("button.chip", { hidden: true, click: () => { page.set("date", null, true); again(); } });
-	page.put(panel("Tables by day and time", [shows.node, h("span.grow"), dateChip], heat.node),
+	page.put(panel("Tables by day and time", [shows.node, h("span.grow"), pick.node, dateChip], heat.node),
 		h("div.bar", h("h2.unseen", "Drops"), sizes.node, follow.node, box.node), h("div.halves", fresh.node, open.node));
 
 	function render() {
@@ -22,27 +24,26 @@ export function mount(root, page) {
 		dateChip.hidden = !date;
 		if (date) text(dateChip, `${day(date)} ✕`);
 		heat.update(answer.buckets, date, shows.value);
-		fresh.update(answer, flat(answer.fresh).sort((a, b) => time(b.slot.opened_at) - time(a.slot.opened_at)), box.words);
-		open.update(answer, flat(answer.open).sort((a, b) => a.slot.start.localeCompare(b.slot.start) || (a.venue.venue_name ?? "").localeCompare(b.venue.venue_name ?? "")), box.words);
+		fresh.update(answer, answer.fresh, flat(answer.fresh.items).sort((a, b) => time(b.slot.opened_at) - time(a.slot.opened_at)), box.words);
+		open.update(answer, answer.open, flat(answer.open.items).sort((a, b) => a.slot.start.localeCompare(b.slot.start) || (a.venue.venue_name ?? "").localeCompare(b.venue.venue_name ?? "")), box.words);
 	}
 
 	const lists = watch(page, {
 		load: async (signal) => {
-			const sources = await family("tables", signal);
-			source = page.get("source") ?? sources[0]?.name;
+			source = pick.of(await family("tables", signal));
 			if (!source) return null;
 			const followed = await followedOf(source, signal);
 			const only = page.get("venues") === "followed" ? [...followed, "nobody"].join() : null;
 			const size = page.get("party");
 			const filter = { date: page.get("date"), party_size: size, follow: only };
-			const ask = (what, query) => get(path("/v1/tables", source, what, query), signal);
-			const [buckets, fresh, open] = await Promise.all([ask("buckets"), ask("just-opened", filter), ask("still-open", filter)]);
+			const ask = (what, { parts }) => listed(path("/v1/tables", source, what, filter), signal, parts);
+			const [buckets, just, still] = await Promise.all([get(path("/v1/tables", source, "buckets"), signal), ask("just-opened", fresh), ask("still-open", open)]);
 			// The day and the time are the end of a bucket's name; a market may stand before them.
 			const placed = buckets.map((bucket) => {
-				const [date, time_] = bucket.bucket_id.match(/\d{4}-\d\d-\d\d_\d\d:\d\d$/)?.[0].split("_") ?? [];
-				return { ...bucket, date, time: time_ };
+				const [, market, date, time_] = bucket.bucket_id.match(/^(.*?)[_/]?(\d{4}-\d\d-\d\d)_(\d\d:\d\d)$/) ?? [];
+				return { ...bucket, market, date, time: time_ };
 			});
-			return { source, followed, buckets: placed.filter((bucket) => bucket.date), fresh, open };
+			return { source, followed, buckets: placed.filter((bucket) => bucket.date), fresh: just, open: still };
 		},
 		show: (found) => {
 			if (!found) return put(root, unconfigured("tables", '[source.nyc] kind = "tables", market = { box = [40.69, -74.03, 40.77, -73.97], zone = "America/New_York" }'));
@@ -67,8 +68,8 @@ function heatPanel(page, changed) {
 		const count = (bucket) => (shows === "drops" ? bucket.drops_24h : bucket.open_slots) ?? 0;
 		const dates = [...new Set(buckets.map((bucket) => bucket.date))].sort();
 		const times = [...new Set(buckets.map((bucket) => bucket.time))].sort();
-		const most = Math.max(1, ...buckets.map(count));
-		const cells = Map.groupBy(buckets, (bucket) => `${bucket.date} ${bucket.time}`);
+		const cells = new Map([...Map.groupBy(buckets, (bucket) => `${bucket.date} ${bucket.time}`)].map(([key, some]) => [key, together(some, count)]));
+		const most = Math.max(1, ...[...cells.values()].map(count));
 		const cellOf = (key, one) => (key === "head" ? h("th", { scope: "col" }) : h("td", h("button", { click: () => {
 			page.set("date", page.get("date") === one ? null : one, true);
 			changed();
@@ -80,12 +81,22 @@ function heatPanel(page, changed) {
 				const cell = line.box.get(one);
 				line.append(cell);
 				if (key === "head") text(cell, day(one));
-				else paint(cell.firstChild, cells.get(`${one} ${key}`)?.[0], count, most, one === date);
+				else paint(cell.firstChild, cells.get(`${one} ${key}`), count, most, one === date);
 			}
 			for (const [one, cell] of line.box) if (!dates.includes(one)) (cell.remove(), line.box.delete(one));
 		});
 	};
 	return { node, update };
+}
+
+// Several markets may have a bucket at the same time of the same day: their sum, with each of them in words.
+function together(some, count) {
+	const sum = (name) => some.reduce((total, bucket) => total + (bucket[name] ?? 0), 0);
+	const [first] = some;
+	if (some.length === 1) return first;
+	const scans = some.map((bucket) => bucket.last_scan);
+	return { ...first, open_slots: sum("open_slots"), venues_open: sum("venues_open"), drops_24h: sum("drops_24h"), drops_open: sum("drops_open"), stale: some.some((bucket) => bucket.stale),
+		last_scan: scans.includes(null) ? null : scans.sort()[0], each: some.map((bucket) => `${bucket.market || "one market"} ${num(count(bucket))}`).join(", ") };
 }
 
 function paint(button, bucket, count, most, chosen) {
@@ -95,23 +106,37 @@ function paint(button, bucket, count, most, chosen) {
 	cls(button, `num${bucket?.stale ? " stale" : ""}`);
 	attr(button, "aria-pressed", String(chosen));
 	const scanned = bucket?.last_scan ? `scanned ${span(clock.now() - time(bucket.last_scan))} ago` : "not scanned yet";
-	const words = bucket ? `${plural(bucket.open_slots ?? 0, "open table")} at ${plural(bucket.venues_open ?? 0, "venue")}; ${plural(bucket.drops_24h, "opening")} in 24 hours, ${num(bucket.drops_open)} of all still open` : "not watched";
+	const words = bucket ? `${plural(bucket.open_slots ?? 0, "open table")} at ${plural(bucket.venues_open ?? 0, "venue")}; ${plural(bucket.drops_24h, "opening")} in 24 hours, ${num(bucket.drops_open)} of all still open${bucket.each ? ` (${bucket.each})` : ""}` : "not watched";
 	attr(button, "title", bucket ? `${words}; ${scanned}${bucket.stale ? "; stale" : ""}` : words);
 	attr(button, "aria-label", bucket ? `${bucket.date} ${bucket.time}: ${words}${bucket.stale ? ", stale" : ""}` : words);
 }
 
-function slotList(words, emptiness) {
+const LINES = 200;
+
+// A list that says how much of it is shown; more of it is asked for on demand, part by part.
+function slotList(words, emptiness, changed) {
 	const list = h("ol.slots");
 	const none = h("p.soft", emptiness);
 	const count = h("span.soft.num");
-	const node = panel(words, [count], none, list);
-	const update = ({ source, followed }, slots, filter) => {
-		const shown = slots.filter(({ venue }) => !filter || `${venue.venue_name} ${venue.neighborhood}`.toLowerCase().includes(filter));
-		none.hidden = shown.length > 0;
-		text(count, shown.length ? num(shown.length) : "");
-		keyed(list, shown.slice(0, 200), ({ slot }) => slot.slot_id, (one) => slotLine(source, one), (line, one) => line.update(one, followed));
+	const self = { parts: 1 };
+	let [most, here, beyond] = [LINES, 0, false];
+	const more = h("button.quiet", { hidden: true, click: () => {
+		const isLoaded = most < here;
+		most += LINES;
+		if (!isLoaded) self.parts += 1;
+		changed(isLoaded);
+	} }, "More");
+	self.node = panel(words, [count], none, list, more);
+	self.update = ({ source, followed }, { next }, slots, filter) => {
+		const found = slots.filter(({ venue }) => !filter || `${venue.venue_name} ${venue.neighborhood}`.toLowerCase().includes(filter));
+		[here, beyond] = [found.length, Boolean(next)];
+		const all = `${num(here)}${beyond ? " and more" : ""}`;
+		none.hidden = here > 0;
+		text(count, here > most ? `${num(most)} of ${all}` : here ? all : "");
+		more.hidden = here <= most && !beyond;
+		keyed(list, found.slice(0, most), ({ slot }) => slot.slot_id, (one) => slotLine(source, one), (line, one) => line.update(one, followed));
 	};
-	return { node, update };
+	return self;
 }
 
 function slotLine(source, { venue }) {

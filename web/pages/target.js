@@ -1,7 +1,9 @@
-import { age, attr, change, choice, clock, col, facts, fig, full, get, h, keyed, label, labels, legend, nothing, num, panel, path, plural, put, raceHref, ring, say, second, span, stretch, table, text, tick, time, timeOf, told, track, watch, word } from "../kit.js";
+import { attr, change, choice, clock, col, facts, family, fig, full, get, h, keyed, label, labels, legend, listed, num, panel, path, plural, raceHref, ring, say, second, span, stretch, table, text, tick, time, timeOf, told, track, watch, word } from "../kit.js";
 
 export const title = "Target";
 
+const ROWS_MAX = 300;
+const PARTS_MAX = 5; // A thousand polls each; those before are counted on the line.
 const WINDOWS = { "15m": 15, "1h": 60, "6h": 360, "24h": 1440 };
 
 export function mount(root, page) {
@@ -11,36 +13,39 @@ export function mount(root, page) {
 	let data = null;
 	const zoom = choice(page, "window", () => Object.keys(WINDOWS).map((name) => [name, name]), "1h", "How far back", () => lines.again());
 	const line = track(page, true);
+	const log = pollLog([...base, "polls"]);
 	const why = whyPanel(source, key);
 	const gaps = h("p.soft");
+	const shown = h("small.soft");
 	const polls = pollTable();
 	const unseen = adherencePanel();
 	page.put(why.node,
-		panel("Polls on their schedule", [gaps, h("span.grow"), zoom.node], line.node, legend()),
-		h("div.halves", panel("Notable polls", [h("small.soft", "changed, late, missed or failed")], polls.node),
+		panel("Polls on their schedule", [gaps, h("span.grow"), zoom.node], line.node, legend(page)),
+		h("div.halves", panel("Notable polls", [h("small.soft", "changed, late, missed or failed"), shown], polls.node),
 			panel("Was it polled when it was due?", unseen.node)),
 		told(page, "Told", { source, target: key }));
 
 	const draw = (now) => {
 		if (!data) return;
 		const back = WINDOWS[zoom.value] * 60_000;
-		line.update({ from: now - back, to: now + back / 6, now, due: time(data.target.due), runs: data.runs, polls: data.polls });
+		line.update({ from: now - back, to: now + back / 6, now, due: time(data.target.due), runs: data.runs, polls: data.polls, known: data.known });
 	};
 	const mine = (what) => what.source === source && what.target === key;
 	const lines = watch(page, {
 		load: async (signal) => {
 			const from = new Date(clock.now() - WINDOWS[zoom.value] * 60_000).toISOString();
-			const [target, notable, adherence, why, runs] = await Promise.all([
-				get(path(...base), signal), get(path(...base, "polls", { limit: 300 }), signal), get(path("/v1/adherence", source, key, { from }), signal),
-				get(path(...base, "why"), signal), get(path(...base, "runs", { from }), signal), labels(signal),
+			const [target, notable, adherence, why, runs, racing] = await Promise.all([
+				get(path(...base), signal), log(from, signal), get(path("/v1/adherence", source, key, { from }), signal),
+				get(path(...base, "why"), signal), get(path(...base, "runs", { from }), signal), family("racing", signal), labels(signal),
 			]);
-			return { target, polls: notable, adherence, silence: why.events ?? [], runs: runs.map(stretch) };
+			return { target, ...notable, adherence, silence: why.events ?? [], runs: runs.map(stretch), races: racing.some(({ name }) => name === source) };
 		},
 		show: (answer) => {
 			data = answer;
 			page.title(label(source, key));
 			why.update(data);
-			polls.update(data.polls);
+			polls.update(data.polls.slice(0, ROWS_MAX));
+			text(shown, data.polls.length > ROWS_MAX ? `the newest ${ROWS_MAX} of ${num(data.polls.length)} in the window` : "");
 			unseen.update(data.adherence);
 			text(gaps, `${plural(data.adherence.polls, "poll")}, ${num(data.adherence.late)} late, ${num(data.adherence.missed)} missed`);
 			draw(clock.now());
@@ -50,6 +55,31 @@ export function mount(root, page) {
 		targets: () => true,
 	});
 	page.end(tick(draw, 250));
+}
+
+// The notable polls of a window, the newest first, and since when they are all there. What is known already is not asked
+// for again: a target may have thousands of them in a day, and another one every few seconds.
+function pollLog(base) {
+	let [kept, begun, whole] = [[], Infinity, false];
+	return async (from, signal) => {
+		const begin = time(from);
+		if (begin < begun) [kept, begun, whole] = [[], begin, false];
+		const newest = time(kept[0]?.sent) ?? -Infinity;
+		const isNew = (poll) => time(poll.sent) > newest;
+		const found = [];
+		let next = path(...base, { from, limit: kept.length ? 50 : 1000 });
+		for (let part = 0; next && part < PARTS_MAX; part += 1) {
+			const answer = await listed(next, signal);
+			found.push(...answer.items.filter(isNew));
+			next = answer.items.every(isNew) ? answer.next : null;
+		}
+		// What does not join on to what was known would leave a hole: the next time everything is asked for.
+		if (next && kept.length) [kept, begun] = [[], Infinity];
+		else if (!next && !kept.length) whole = true;
+		if (next) whole = false;
+		kept = [...found, ...kept].filter((poll) => time(poll.sent) >= begin);
+		return { polls: kept, known: whole ? begun : (time(kept.at(-1)?.sent) ?? begin) };
+	};
 }
 
 // The engine writes times as they are stored; people read their own clock.
@@ -63,7 +93,7 @@ function whyPanel(source, key) {
 	const silence = h("ul.reason", { "aria-label": "Why something was told, or nothing" });
 	const error = h("p.state.failed", { hidden: true });
 	const done = h("span.soft", { role: "status" });
-	const race = key.startsWith("race/") ? h("a.button", { href: raceHref(source, key.slice(5)) }, "The race") : null;
+	const race = h("a.button", { hidden: true, href: raceHref(source, key.slice(5)) }, "The race");
 	const act = (name, words, hint) => h("button", { title: hint, click: async () => {
 		text(done, "…");
 		try {
@@ -79,7 +109,8 @@ function whyPanel(source, key) {
 	const node = panel("Why", [h("span.soft", "next poll "), next, h("span.grow"), race,
 		act("poll", "Poll now", "At once, and then as planned"), act("replan", "Plan anew", "Computes the due time again"), act("rebaseline", "New baseline", "Takes the next complete answer as it is, without telling anybody"), power, done],
 	reason, error, silence, list);
-	const update = ({ target, silence: words }) => {
+	const update = ({ target, races, silence: words }) => {
+		race.hidden = !races || !key.startsWith("race/");
 		keyed(silence, words, (one) => one, (one) => h("li", `${one[0].toUpperCase()}${said(one.slice(1))}.`));
 		on = target.enabled;
 		text(power, on ? "Switch off" : "Switch on");

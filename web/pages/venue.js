@@ -1,4 +1,4 @@
-import { clock, col, columns, day, fig, full, get, h, nothing, num, panel, path, plural, put, span, table, text, time, watch, when } from "../kit.js";
+import { clock, col, columns, day, fig, full, get, h, nothing, num, panel, path, plural, span, table, text, time, watch, when } from "../kit.js";
 import { followButton } from "./tables.js";
 
 export const title = "Venue";

@@ -14,20 +14,23 @@ const SHAPES = [
 	[/\.(scratched|retimed|reopened|resumed)$/, "▲", "warn"], [/\.(started|closed|interim|switched|current_changed|reseated|back)$/, "■", "accent"],
 ];
 
+// Records say what their upstream says: a name may be anything, and is text here.
+const said = (value) => (typeof value === "string" ? value : value == null ? null : plain(value));
+
 export function sentence(event) {
 	const { data } = event;
 	if (event.type === "alert.raised") return { who: data.title, what: data.text };
 	const record = data?.record ?? {};
-	const who = person(event.source, record.pilot) ?? record.name ?? record.venue_name ?? data?.now?.name ?? label(event.source, event.target);
+	const who = [person(event.source, record.pilot), record.name, record.venue_name, data?.now?.name].map(said).find(Boolean) ?? label(event.source, event.target);
 	const changes = data?.changes ?? [];
 	const loud = changes.filter((change) => !QUIET.has(change.field));
 	const moved = (loud.length ? loud : changes).slice(0, 3).map(({ field, old, new: now }) => {
 		const way = typeof old === "number" && typeof now === "number" ? (now > old ? "▲" : "▼") : "→";
 		return `${field.replaceAll("_", " ")} ${plain(old)} ${way} ${plain(now)}`;
 	});
-	if (data?.before?.name && data?.now?.name) moved.push(`was ${data.before.name}`);
+	if (data?.before?.name && data?.now?.name) moved.push(`was ${said(data.before.name)}`);
 	if (record.start && record.venue_name) moved.push(plain(record.start));
-	if (record.length_seconds != null) moved.push(`lap ${record.lap_number}: ${record.length_seconds.toFixed(3)} s`);
+	if (Number.isFinite(record.length_seconds)) moved.push(`lap ${plain(record.lap_number)}: ${record.length_seconds.toFixed(3)} s`);
 	return { who, what: moved.join(", ") };
 }
 

@@ -2,6 +2,7 @@
 
 import { attr, cls, h, keyed, scroll, text } from "../dom.js";
 import { time } from "../format.js";
+import { done } from "./canvas.js";
 import { timeOf } from "./time.js";
 import { track } from "./track.js";
 
@@ -27,6 +28,7 @@ export function table({ caption, columns, key, href, state, says, none, sticky =
 			line.append(cell);
 			return { cell, link, inner };
 		});
+		line.gone = () => line.cells_.forEach(({ inner }) => inner?.gone?.());
 		return line;
 	};
 	const update = (line, row) => {
@@ -51,31 +53,54 @@ export const col = (head, value, more) => ({ head, value, ...more });
 export const fig = (head, value, more) => ({ head, value, cls: "num", ...more });
 export const when = (head, at) => ({ head, cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(at(row)), "age") });
 
-// A column of targets' lines, kept by key in `lines`.
-export const lineOf = (page, lines, head, key) => ({ head, cls: "wide", make: (row) => {
-	const line = track(page);
-	lines.set(key(row), line);
-	return line.node;
-}, set: () => {} });
+// A column of targets' lines, kept by key in `lines` for as long as their rows are there.
+export function lineOf(page, lines, head, key) {
+	page.end(() => lines.forEach(({ node }) => done(node)));
+	return { head, cls: "wide", make: (row) => {
+		const line = track();
+		lines.set(key(row), line);
+		line.node.gone = () => {
+			done(line.node);
+			if (lines.get(key(row)) === line) lines.delete(key(row));
+		};
+		return line.node;
+	}, set: () => {} };
+}
 
-// A choice among few, kept in the address.
-export function choice(page, name, options, fallback, label, changed) {
+// A choice among few, kept in the address; what holds unless something is chosen may change, and is a function then.
+export function choice(page, name, options, usual, label, changed) {
 	const node = h("div.choice", { role: "group", "aria-label": label });
+	const chosen = () => page.get(name) ?? (typeof usual === "function" ? usual() : usual);
 	const render = () => {
-		const chosen = page.get(name) ?? fallback;
+		const now = chosen();
 		keyed(node, options(), ([value]) => value,
 			([value]) => h("button", { click: () => {
-				page.set(name, value === fallback ? null : value, true);
+				page.set(name, null, true);
+				if (chosen() !== value) page.set(name, value, true);
 				render();
 				changed(value);
 			} }),
 			(button, [value, words]) => {
 				text(button, words);
-				attr(button, "aria-pressed", String(value === chosen));
+				attr(button, "aria-pressed", String(value === now));
 			});
 	};
 	render();
-	return { node, render, get value() { return page.get(name) ?? fallback; } };
+	return { node, render, get value() { return chosen(); } };
+}
+
+// Which source of a family is shown. It is seen where there are several; `of` takes them and answers the chosen one.
+export function sourceChoice(page, changed) {
+	let names = [];
+	const pick = choice(page, "source", () => names.map((name) => [name, name]), () => names[0], "Source", changed);
+	const of = (found) => {
+		names = found.map(({ name }) => name);
+		pick.node.hidden = names.length < 2;
+		pick.render();
+		return pick.value;
+	};
+	of([]);
+	return { node: pick.node, of };
 }
 
 export function filterBox(page, label, changed) {

@@ -16,7 +16,7 @@ pub(crate) struct Demo {
     /// Its environment besides ours.
     variables: Vec<(&'static str, String)>,
     /// Its database outlives a stop.
-    _data: TempDir,
+    data: TempDir,
 }
 
 impl Demo {
@@ -52,9 +52,14 @@ impl Demo {
     fn with(arguments: Vec<String>, variables: Vec<(&'static str, String)>, data: TempDir) -> Demo {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
-        let mut demo = Demo { child: None, port, arguments, variables, _data: data };
+        let mut demo = Demo { child: None, port, arguments, variables, data: data };
         demo.go_on();
         demo
+    }
+
+    /// The file that it was configured with.
+    pub(crate) fn config(&self) -> std::path::PathBuf {
+        self.data.path().join("stakeout.toml")
     }
 
     pub(crate) fn port(&self) -> u16 {

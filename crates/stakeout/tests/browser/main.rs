@@ -9,10 +9,12 @@ mod demo;
 mod driver;
 #[path = "../support/faketime.rs"]
 mod faketime;
+mod lines;
 mod live;
 mod measure;
 mod pages;
 mod palette;
+mod people;
 mod proxy;
 mod scenes;
 mod screenshots;
