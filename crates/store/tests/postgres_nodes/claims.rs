@@ -41,9 +41,9 @@ async fn a_target_is_claimed_by_one_node() {
 /// A claim walks its index and stops at its limit, however much is due and whether or not anybody has analysed the table.
 #[tokio::test]
 async fn a_claim_reads_no_more_rows_than_it_takes() {
-    const TARGETS: usize = 3_000;
-    const CLAIMS: i64 = 20;
-    const LIMIT: u32 = 10;
+    const TARGETS: usize = 10_000;
+    const CLAIMS: i64 = 10;
+    const LIMIT: u32 = 50;
     let url = database!();
     let raw = raw(&url).await;
     let store = open(&url).await;
