@@ -150,7 +150,7 @@ function slotLine(source, { venue }) {
 		text(line.querySelector(".when"), `${day(date)} ${slot.start.slice(11, 16)}`);
 		text(line.querySelector(".sizes"), slot.party_sizes?.length ? `for ${slot.party_sizes.join(", ")}` : "");
 		opened.set(time(slot.opened_at), "age");
-		attr(opened, "title", `first seen ${slot.first_seen}, last seen ${slot.last_seen ?? "?"}; ${slot.evidence === "empty_prev" ? "the bucket was empty before" : "the venue had nothing before"}`);
+		attr(opened, "title", `first seen ${slot.first_seen}, last seen ${slot.last_seen}; ${slot.evidence === "empty_prev" ? "the bucket was empty before" : "the venue had nothing before"}`);
 		star.update(followed.has(one.venue_id));
 	};
 	return line;

@@ -180,6 +180,8 @@ pub struct Record {
     pub group: Fingerprint,
     /// When its own time is over: a later absence is natural, not a removal to doubt.
     pub ends: Option<Time>,
+    /// When the part of the answer was read that shows it, where a poll takes its time; otherwise the poll's own.
+    pub seen: Option<Time>,
     /// One value per field of the kind, in its order.
     pub values: Vec<Value>,
     /// History rows stamped by the upstream.
@@ -202,6 +204,7 @@ impl Record {
             parent: None,
             group: Fingerprint::default(),
             ends: None,
+            seen: None,
             values,
             points: Vec::new(),
             told: Vec::new(),

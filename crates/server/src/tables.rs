@@ -1,5 +1,6 @@
 //! `/v1/tables`: tables that just opened and those that are still open, the buckets they were seen in, the venues.
 
+mod stored;
 pub(crate) mod venues;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,11 +9,9 @@ use axum::extract::{OriginalUri, State};
 use http::Uri;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value as Json};
 use stakeout_core::{Event, Fingerprint, Span, Time};
-use stakeout_sources::tables::feed::{self, BucketHealth, Filter, Holding, JUST_OPENED, SlotNow};
-use stakeout_sources::tables::{DROP, FAMILY};
-use stakeout_store::{EventFilter, StoredRecord, TargetFilter, TargetId, TargetRow};
+use stakeout_sources::tables::FAMILY;
+use stakeout_sources::tables::feed::{self, BucketHealth, Filter, JUST_OPENED};
 
 use crate::app::App;
 use crate::ask::{Asked, PAGE_MAX, Path, page_size};
@@ -20,13 +19,10 @@ use crate::problem::Problem;
 use crate::reply::{Listed, Reply};
 use crate::schema::{Instant, Print};
 
-/// Drops and buckets that are looked at for one answer, the newest.
-const DROPS_MAX: u32 = 5_000;
-const BUCKETS_MAX: u32 = 5_000;
+use self::stored::{Stored, buckets_of};
+
 /// The longest time that a table counts as just opened.
 const MINUTES_MAX: u32 = 100_000;
-/// The role of the targets that search.
-const BUCKET: &str = "bucket";
 
 /// Which tables.
 #[derive(Debug, Default, Deserialize, JsonSchema)]
@@ -158,9 +154,9 @@ pub(crate) struct Slot {
     /// When it was ever first seen.
     #[schemars(with = "Instant")]
     first_seen: Time,
-    /// The last scan that had it.
-    #[schemars(with = "Option<Instant>")]
-    last_seen: Option<Time>,
+    /// When it was last seen: the beginning of the last whole scan that had it, or its own page if that was read later.
+    #[schemars(with = "Instant")]
+    last_seen: Time,
     /// What the bucket had before.
     evidence: String,
     /// The bucket that saw it first.
@@ -178,7 +174,7 @@ pub(crate) struct Bucket {
     open_slots: u64,
     /// The venues that have them.
     venues_open: u64,
-    /// Tables that opened within a day, of the newest 5,000 of the source.
+    /// Tables that opened within a day.
     drops_24h: u64,
     /// Of all that were told of: still open.
     drops_open: u64,
@@ -211,67 +207,6 @@ impl From<feed::Day> for Day {
     }
 }
 
-/// What the feed is made of, as the store holds it.
-struct Stored {
-    drops: Vec<Event>,
-    slots: Vec<(StoredRecord, Map<String, Json>)>,
-    buckets: BTreeMap<String, BucketHealth>,
-    /// The buckets' rows.
-    rows: BTreeMap<String, TargetId>,
-}
-
-impl Stored {
-    async fn read(app: &App, source: &str) -> Result<Stored, Problem> {
-        crate::sources::of_family(app, source, FAMILY)?;
-        let filter = EventFilter {
-            source: Some(source.to_owned()),
-            event_type: Some(DROP.to_owned()),
-            ..EventFilter::default()
-        };
-        let mut drops = app.store.newest_events(u64::MAX, &filter, DROPS_MAX).await?;
-        drops.reverse();
-        let subjects: BTreeSet<Fingerprint> = drops.iter().map(|event| event.subject).collect();
-        let subjects: Vec<Fingerprint> = subjects.into_iter().collect();
-        let slots = app.store.records(source, &subjects).await?;
-        let slots = slots.into_iter().map(|record| {
-            let body = record.body.as_object().cloned().unwrap_or_default();
-            (record, body)
-        });
-        let (buckets, rows) = buckets_of(app, source).await?;
-        Ok(Stored { drops, slots: slots.collect(), buckets, rows })
-    }
-
-    fn with<T>(&self, show: impl FnOnce(&Holding<'_>) -> T) -> T {
-        let mut slots: BTreeMap<Fingerprint, SlotNow<'_>> = BTreeMap::new();
-        for (record, body) in &self.slots {
-            let now = SlotNow { body, first_seen: record.first_seen, gone: record.gone };
-            slots.insert(record.fingerprint, now);
-        }
-        show(&Holding { drops: &self.drops, slots: &slots, buckets: &self.buckets })
-    }
-}
-
-async fn buckets_of(
-    app: &App,
-    source: &str,
-) -> Result<(BTreeMap<String, BucketHealth>, BTreeMap<String, TargetId>), Problem> {
-    let filter = TargetFilter {
-        source: Some(source.to_owned()),
-        role: Some(BUCKET.to_owned()),
-        limit: BUCKETS_MAX,
-        ..TargetFilter::default()
-    };
-    let now = app.now();
-    let rows = app.store.targets(&filter).await?;
-    // A failed poll is no scan: the last one is the last complete look.
-    let health = |row: &TargetRow| {
-        let scanned = row.state.last_look();
-        (row.spec.key.clone(), BucketHealth::at(now, &row.spec.key, scanned, row.poll_no))
-    };
-    let ids = rows.iter().map(|row| (row.spec.key.clone(), row.id)).collect();
-    Ok((rows.iter().map(health).collect(), ids))
-}
-
 /// What the feed shows, with the way to what comes after it.
 fn listed(shown: feed::Shown, uri: &Uri) -> Listed<Day> {
     let days = shown.days.into_iter().map(Day::from).collect();
@@ -286,12 +221,13 @@ pub(crate) async fn just_opened(
     Asked(query): Asked<TableQuery>,
 ) -> Result<Listed<Day>, Problem> {
     let (within, filter) = (query.within()?, query.filter()?);
-    let stored = Stored::read(&app, &source).await?;
+    let mut stored = Stored::read(&app, &source, Some(app.now() - within), |_| false).await?;
+    stored.read_scans(&app).await?;
     let shown = stored.with(|holding| feed::just_opened(holding, app.now(), within, &filter));
     Ok(listed(shown, &uri))
 }
 
-/// All tables that were told of and still are open.
+/// All tables that were told of and still are open, of the newest 100,000 drops.
 pub(crate) async fn still_open(
     State(app): State<App>,
     OriginalUri(uri): OriginalUri,
@@ -299,7 +235,8 @@ pub(crate) async fn still_open(
     Asked(query): Asked<TableQuery>,
 ) -> Result<Listed<Day>, Problem> {
     let filter = query.filter()?;
-    let stored = Stored::read(&app, &source).await?;
+    let mut stored = Stored::read(&app, &source, None, |_| false).await?;
+    stored.read_scans(&app).await?;
     let shown = stored.with(|holding| feed::still_open(holding, &filter));
     Ok(listed(shown, &uri))
 }
@@ -318,7 +255,9 @@ pub(crate) async fn buckets(
     State(app): State<App>,
     Path(source): Path<String>,
 ) -> Result<Reply<Vec<Bucket>>, Problem> {
-    let stored = Stored::read(&app, &source).await?;
+    let day = app.now() - Span::hours(24);
+    let of_today = |drop: &Event| feed::opened_at(drop) >= day;
+    let stored = Stored::read(&app, &source, None, of_today).await?;
     let mut counts: BTreeMap<&str, Count> = BTreeMap::new();
     for (bucket, row) in &stored.rows {
         // What a bucket holds is what its last scan showed, whichever of two had news of it last.
@@ -328,8 +267,7 @@ pub(crate) async fn buckets(
         let count = counts.entry(bucket).or_default();
         (count.open, count.venues) = (slots.count() as u64, venues.len() as u64);
     }
-    let day = app.now() - Span::hours(24);
-    for drop in stored.drops.iter().filter(|drop| feed::opened_at(drop) >= day) {
+    for drop in stored.drops.iter().filter(|drop| of_today(drop)) {
         counts.entry(&drop.target).or_default().drops += 1;
     }
     let still = stored.with(|holding| feed::still_open(holding, &Filter::default()));

@@ -46,7 +46,7 @@ pub(super) struct Judged {
 
 /// The records of a poll that are new or changed.
 struct News<'a> {
-    /// When they were true: by the upstream's own stamp where it gives one, so that a late answer to one target does
+    /// When they were true, where they do not say themselves: by the upstream's own stamp where it gives one, so that a late answer to one target does
     /// not undo what another target has seen.
     seen: Time,
     added: Vec<Fresh<'a>>,
@@ -320,7 +320,7 @@ fn keep(
         content: fresh.content,
         ends: record.ends,
         body: record.body_text(),
-        seen: news.seen,
+        seen: record.seen.unwrap_or(news.seen),
         added,
         base: Base::Recalled(recalled.records.get(&record.fingerprint).map(|stored| stored.content)),
     });

@@ -3,11 +3,11 @@
 use axum::extract::{OriginalUri, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use stakeout_core::{Fingerprint, Span, Time};
+use stakeout_core::{Event, Fingerprint, Span, Time};
 use stakeout_sources::tables::{FAMILY, feed};
 use stakeout_store::{RecordFilter, StoredRecord};
 
-use super::Stored;
+use super::stored::Stored;
 use crate::app::App;
 use crate::ask::{Asked, PAGE_MAX, Path, page_size};
 use crate::problem::Problem;
@@ -17,6 +17,10 @@ use crate::schema::{Instant, Print};
 
 /// Venues that are looked through for one by its id.
 const VENUES_MAX: usize = 20_000;
+/// Tables that are shown of one venue…
+const SLOTS_MAX: usize = 1_000;
+/// …and pages of them that are looked through.
+const SLOT_PAGES_MAX: usize = 50;
 
 /// A venue, and its past.
 #[derive(Debug, Serialize, JsonSchema)]
@@ -24,9 +28,10 @@ pub(crate) struct VenueView {
     venue: Record,
     followed: bool,
     excluded: bool,
-    /// Every table that was seen there, as long as it is kept: the latest evening first, at most a thousand.
+    /// Every table that was seen there, as long as it is kept: the latest evening first, at most a thousand, and before
+    /// all others those that are open.
     slots: Vec<SlotLife>,
-    /// Every time one opened that was told: the newest first, of the newest 5,000 of the source.
+    /// Every time one opened that was told, of the newest 100,000 of the source: the newest first.
     drops: Vec<Drop>,
 }
 
@@ -43,6 +48,29 @@ pub(crate) struct SlotLife {
     /// Since when nobody sees it any more; null while it is open.
     #[schemars(with = "Option<Instant>")]
     gone: Option<Time>,
+    state: SlotState,
+}
+
+/// What became of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum SlotState {
+    /// It is to be had.
+    Open,
+    /// It was taken away: most likely booked.
+    Closed,
+    /// Its time had come.
+    Passed,
+}
+
+impl SlotState {
+    fn of(record: &StoredRecord) -> SlotState {
+        match (record.gone, record.gone_natural) {
+            (None, _) => SlotState::Open,
+            (Some(_), false) => SlotState::Closed,
+            (Some(_), true) => SlotState::Passed,
+        }
+    }
 }
 
 /// A table that opened.
@@ -64,6 +92,8 @@ pub(crate) struct Drop {
     closed_at: Option<Time>,
     /// Whether it is still open.
     open: bool,
+    /// What became of it; one that opened once more since had been closed.
+    state: SlotState,
 }
 
 /// Whom to follow and whom to leave out.
@@ -155,18 +185,9 @@ pub(crate) async fn one(
     Path((source, venue)): Path<(String, String)>,
 ) -> Result<Reply<VenueView>, Problem> {
     let record = find(&app, &source, &venue).await?;
-    let filter = RecordFilter {
-        source: source.clone(),
-        kind: Some(format!("{FAMILY}_slots")),
-        parent: Some(record.fingerprint),
-        gone: true,
-        limit: PAGE_MAX,
-        ..RecordFilter::default()
-    };
-    let held = app.store.list_records(&filter).await?;
-    let mut slots: Vec<SlotLife> = held.into_iter().map(|listed| slot_life(&listed.record)).collect();
-    slots.sort_by(|a, b| b.start.cmp(&a.start));
-    let stored = Stored::read(&app, &source).await?;
+    let slots = slots(&app, &source, record.fingerprint).await?;
+    let there = |drop: &Event| drop.data["venue_id"] == *venue;
+    let stored = Stored::read(&app, &source, None, there).await?;
     let wishes = wishes(&app, &source)?;
     let has = |ids: &[String]| ids.contains(&venue);
     Ok(Reply(VenueView {
@@ -178,6 +199,32 @@ pub(crate) async fn one(
     }))
 }
 
+/// The tables of a venue. Rows come in the order in which they were first seen, and the newest are wanted: all are
+/// looked at.
+async fn slots(app: &App, source: &str, venue: Fingerprint) -> Result<Vec<SlotLife>, Problem> {
+    let mut filter = RecordFilter {
+        source: source.to_owned(),
+        kind: Some(format!("{FAMILY}_slots")),
+        parent: Some(venue),
+        gone: true,
+        limit: PAGE_MAX,
+        ..RecordFilter::default()
+    };
+    let mut slots: Vec<SlotLife> = Vec::new();
+    for _ in 0..SLOT_PAGES_MAX {
+        let page = app.store.list_records(&filter).await?;
+        slots.extend(page.iter().map(|listed| slot_life(&listed.record)));
+        filter.after = page.last().map(|listed| listed.row);
+        if page.len() < PAGE_MAX as usize {
+            break;
+        }
+    }
+    slots.sort_by(|a, b| (b.gone.is_none(), &b.start).cmp(&(a.gone.is_none(), &a.start)));
+    slots.truncate(SLOTS_MAX);
+    slots.sort_by(|a, b| b.start.cmp(&a.start));
+    Ok(slots)
+}
+
 fn slot_life(record: &StoredRecord) -> SlotLife {
     SlotLife {
         slot_id: record.fingerprint,
@@ -185,6 +232,7 @@ fn slot_life(record: &StoredRecord) -> SlotLife {
         party_sizes: sizes(&record.body),
         first_seen: record.first_seen,
         gone: record.gone,
+        state: SlotState::of(record),
     }
 }
 
@@ -194,8 +242,7 @@ fn drops(stored: &Stored, venue: &str) -> Vec<Drop> {
     let mut drops = Vec::new();
     for event in stored.drops.iter().rev().filter(|event| event.data["venue_id"] == venue) {
         let is_newest = seen.insert(event.subject);
-        let slot = stored.slots.iter().find(|(slot, _)| slot.fingerprint == event.subject);
-        let slot = slot.map(|(slot, _)| slot).filter(|_| is_newest);
+        let slot = stored.slots.get(&event.subject).map(|slot| &slot.record).filter(|_| is_newest);
         drops.push(Drop {
             seq: event.seq,
             slot_id: event.subject,
@@ -205,6 +252,7 @@ fn drops(stored: &Stored, venue: &str) -> Vec<Drop> {
             opened_hour: hour_there(&event.data, feed::opened_at(event)),
             closed_at: slot.and_then(|slot| slot.gone),
             open: slot.is_some_and(|slot| slot.gone.is_none()),
+            state: slot.map_or(SlotState::Closed, SlotState::of),
         });
     }
     drops

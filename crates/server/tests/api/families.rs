@@ -19,9 +19,9 @@ use crate::support::within;
 /// Sixty times as fast as life: within seconds every upstream has something to show.
 const SPEED: f64 = 60.0;
 
-struct Day {
+pub(crate) struct Day {
     engine: EngineHandle,
-    control: Control,
+    pub(crate) control: Control,
     http: reqwest::Client,
     base: String,
     stop: CancellationToken,
@@ -29,7 +29,7 @@ struct Day {
 }
 
 impl Day {
-    async fn start(clock: Clock, source: Arc<dyn Source>) -> Day {
+    pub(crate) async fn start(clock: Clock, source: Arc<dyn Source>) -> Day {
         let store = Arc::new(SqliteStore::in_memory().expect("store"));
         let mut config =
             EngineConfig::new(store.clone(), vec![source], Arc::new(HttpFetch::new().expect("client")));
@@ -39,18 +39,19 @@ impl Day {
         let base = format!("http://{}", server.address());
         let (control, stop) = (engine.control(), CancellationToken::new());
         let server = tokio::spawn(server.run(control.clone(), stop.clone()));
-        let http = reqwest::Client::builder().no_proxy().build().expect("client");
+        // On a busy machine a connection that waits for the next question may be closed before it comes.
+        let http = reqwest::Client::builder().no_proxy().pool_max_idle_per_host(0).build().expect("client");
         Day { engine, control, http, base, stop, server }
     }
 
-    async fn get(&self, path: &str) -> (u16, Json) {
+    pub(crate) async fn get(&self, path: &str) -> (u16, Json) {
         let response = self.http.get(format!("{}{path}", self.base)).send().await.expect("an answer");
         let status = response.status().as_u16();
         (status, serde_json::from_slice(&response.bytes().await.expect("a body")).unwrap_or_default())
     }
 
     /// Asks after every poll until the answer is as wanted.
-    async fn until(&self, path: &str, wanted: impl Fn(&Json) -> bool) -> Json {
+    pub(crate) async fn until(&self, path: &str, wanted: impl Fn(&Json) -> bool) -> Json {
         let mut polled = self.control.polled();
         within(async {
             loop {
@@ -65,7 +66,7 @@ impl Day {
     }
 
     /// A list part by part, as the `Link` headers lead through it.
-    async fn parts(&self, path: String) -> Vec<Json> {
+    pub(crate) async fn parts(&self, path: String) -> Vec<Json> {
         let (mut parts, mut next) = (Vec::new(), Some(path));
         while let Some(path) = next {
             let response = self.http.get(format!("{}{path}", self.base)).send().await.expect("an answer");
@@ -77,7 +78,7 @@ impl Day {
         parts
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.cancel();
         within(self.server).await.expect("stops");
         self.engine.shutdown().await.expect("stops");
@@ -268,7 +269,12 @@ async fn tables_that_open_are_shown_until_they_close() {
     venues_are_listed_part_by_part(&day).await;
     let opened = day.until("/v1/tables/nyc/just-opened", some).await;
     let venue = opened[0]["venues"][0]["venue_id"].as_str().expect("a venue").to_owned();
-    assert!(opened[0]["venues"][0]["slots"][0]["opened_at"].is_string());
+    let slot = &opened[0]["venues"][0]["slots"][0];
+    let moment = |name: &str| slot[name].as_str().expect("a time").to_owned();
+    assert!(
+        moment("first_seen") <= moment("opened_at") && moment("opened_at") <= moment("last_seen"),
+        "{slot}"
+    );
     what_is_open_comes_with_health_and_part_by_part(&day).await;
     a_venue_has_a_past_and_can_be_followed(&day, &venue).await;
     let without = day.get(&format!("/v1/tables/nyc/still-open?exclude={venue}")).await.1;
@@ -311,6 +317,7 @@ async fn a_venue_has_a_past_and_can_be_followed(day: &Day, venue: &str) {
     let slots = view["slots"].as_array().expect("slots");
     assert!(slots.iter().any(|slot| slot["slot_id"] == drop["slot_id"]), "{view}");
     assert_eq!(drop["open"].as_bool(), Some(drop["closed_at"].is_null()), "{drop}");
+    assert_eq!(drop["open"].as_bool(), Some(drop["state"] == "open"), "{drop}");
     // A table that is gone was there from when to when.
     let closed = |view: &Json| {
         view["drops"].as_array().and_then(|drops| drops.iter().find(|drop| drop["open"] == false)).cloned()
@@ -319,6 +326,7 @@ async fn a_venue_has_a_past_and_can_be_followed(day: &Day, venue: &str) {
     let drop = closed(&view).expect("one is closed");
     assert!(drop["closed_at"].as_str() > drop["opened_at"].as_str() || drop["closed_at"].is_null(), "{drop}");
     assert!(drop["opened_hour"].as_u64().is_some_and(|hour| hour < 24), "{drop}");
+    assert!(["closed", "passed"].map(|state| json!(state)).contains(&drop["state"]), "{drop}");
 
     let wish = async |method: reqwest::Method, what: &str| {
         let answer =

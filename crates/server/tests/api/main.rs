@@ -8,6 +8,7 @@ mod described;
 mod docs;
 mod families;
 mod listener;
+mod many_tables;
 mod patience;
 mod polls;
 mod scopes;

@@ -1,10 +1,10 @@
 //! What is told of a drop.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value as Json, json};
 use stakeout_core::judge::{Change, Draft, Judgement, by_rules};
-use stakeout_core::{Fingerprint, Rule, Time, Value};
+use stakeout_core::{Fingerprint, Record, Rule, Time, Value};
 
 /// The drops of a poll, without those at venues that nobody wants to hear of.
 pub(super) fn judge(
@@ -19,11 +19,17 @@ pub(super) fn judge(
     }
     let had_any = judgement.before.entries().iter().any(|entry| entry.group != Fingerprint::default());
     let evidence = if had_any { "nonempty_prev" } else { "empty_prev" };
-    let told = |mut draft: Draft| {
-        let record = judgement.changes.iter().find_map(|change| match change {
-            Change::Added(record) if record.fingerprint == draft.subject => Some(*record),
+    // A restaurant may open a whole month at once.
+    let added: BTreeMap<Fingerprint, &Record> = judgement
+        .changes
+        .iter()
+        .filter_map(|change| match change {
+            Change::Added(record) => Some((record.fingerprint, *record)),
             _ => None,
-        })?;
+        })
+        .collect();
+    let told = |mut draft: Draft| {
+        let record = *added.get(&draft.subject)?;
         let text = |field: &str| record.get(field).and_then(Value::as_text);
         let venue_id = text("venue_id")?;
         if exclude.contains(venue_id) {

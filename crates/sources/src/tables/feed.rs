@@ -24,6 +24,8 @@ pub struct SlotNow<'a> {
     pub body: &'a Map<String, Json>,
     /// When it was first seen.
     pub first_seen: Time,
+    /// When the last whole scan began of any bucket that still holds it.
+    pub scanned: Option<Time>,
     /// When it closed; `None` while it is open.
     pub gone: Option<Time>,
 }
@@ -57,7 +59,7 @@ impl BucketHealth {
     }
 
     /// The date that it searches: an id ends with date and time, whether a market's name is in front or not.
-    fn date(&self) -> &str {
+    pub fn date(&self) -> &str {
         self.bucket_id.rsplit('_').nth(1).unwrap_or_default()
     }
 }
@@ -141,8 +143,8 @@ pub struct SlotOpen {
     pub opened_at: Time,
     /// When the slot was ever first seen.
     pub first_seen: Time,
-    /// The last scan that had it.
-    pub last_seen: Option<Time>,
+    /// When it was last seen: the beginning of the last whole scan that had it, or its own page if that was read later.
+    pub last_seen: Time,
     /// `nonempty_prev` or `empty_prev`: what the bucket had before.
     pub evidence: String,
     /// The bucket that saw it first.
@@ -221,15 +223,20 @@ impl<'a> OpenDrop<'a> {
             && !filter.exclude.contains(venue)
     }
 
-    fn open(&self, holding: &Holding<'_>) -> SlotOpen {
-        let health = holding.buckets.get(&self.event.target);
+    /// A scan takes a minute: whoever saw a page of it has seen the slot later than the scan began.
+    fn last_seen(&self) -> Time {
+        let page = self.text("seen_at").and_then(Time::parse);
+        self.opened_at.max(page.unwrap_or(self.opened_at)).max(self.slot.scanned.unwrap_or(self.opened_at))
+    }
+
+    fn open(&self) -> SlotOpen {
         SlotOpen {
             slot_id: self.event.subject,
             start: self.text("start").unwrap_or_default().to_owned(),
             party_sizes: self.party_sizes(),
             opened_at: self.opened_at,
             first_seen: self.slot.first_seen,
-            last_seen: health.and_then(|health| health.last_scan),
+            last_seen: self.last_seen(),
             evidence: self.event.data["evidence"].as_str().unwrap_or_default().to_owned(),
             bucket_id: self.event.target.clone(),
             seq: self.event.seq,
@@ -265,7 +272,7 @@ fn days(holding: &Holding<'_>, shown: &[OpenDrop<'_>]) -> Vec<Day> {
             neighborhood: text("neighborhood"),
             slots: Vec::new(),
         });
-        venue.slots.push(drop.open(holding));
+        venue.slots.push(drop.open());
     }
     let day = |(date, venues): (String, BTreeMap<String, VenueOpen>)| {
         let mut venues: Vec<VenueOpen> = venues.into_values().collect();

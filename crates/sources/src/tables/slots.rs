@@ -82,7 +82,8 @@ impl<'a> Writer<'a> {
 
     fn slot(&mut self, venue_id: &str, who: &[Value; 3], offers: &mut [Offered<'_>]) -> Record {
         // The first page that showed it.
-        let seen_at = self.written.stamp(offers[0].on.at);
+        let seen = offers[0].on.at;
+        let seen_at = self.written.stamp(seen);
         offers.sort_by(|one, other| one.seating().cmp(&other.seating()));
         let seatings = offers.chunk_by(|one, next| one.seating() == next.seating());
         let seatings = Value::List(seatings.map(|offers| self.written.seating(offers)).collect());
@@ -103,7 +104,8 @@ impl<'a> Writer<'a> {
             seen_at,
         ];
         let key = [self.reading.provider.name(), venue_id, &time.here];
-        let mut record = Record { ends: time.at, ..Record::new(&self.reading.kinds.slots, &key, values) };
+        let record = Record::new(&self.reading.kinds.slots, &key, values);
+        let mut record = Record { ends: time.at, seen: Some(seen), ..record };
         record.values[SLOT_ID] = record.fingerprint.text();
         record
     }

@@ -12,13 +12,16 @@ struct World {
     drops: Vec<Event>,
     bodies: BTreeMap<Fingerprint, (Map<String, Json>, Option<Time>)>,
     buckets: BTreeMap<String, BucketHealth>,
+    /// When a bucket that holds all of it was last scanned.
+    scanned: Option<Time>,
 }
 
 impl World {
     fn new() -> World {
         let scanned = now() - Span::secs(20);
         let health = BucketHealth::at(now(), BUCKET, Some(scanned), 9);
-        World { drops: vec![], bodies: BTreeMap::new(), buckets: [(BUCKET.to_owned(), health)].into() }
+        let buckets = [(BUCKET.to_owned(), health)].into();
+        World { drops: vec![], bodies: BTreeMap::new(), buckets, scanned: Some(scanned) }
     }
 
     fn opened(mut self, venue: &str, clock: &str, ago: Span, gone: bool) -> World {
@@ -56,7 +59,8 @@ impl World {
     /// `venue@clock` of everything shown, in order, and where the next part begins.
     fn shown(&self, feed: impl Fn(&Holding<'_>) -> Shown) -> (Vec<String>, Option<u64>) {
         let slots = self.bodies.iter().map(|(print, (body, gone))| {
-            (*print, SlotNow { body, first_seen: now() - Span::hours(5), gone: *gone })
+            let first_seen = now() - Span::hours(5);
+            (*print, SlotNow { body, first_seen, scanned: self.scanned, gone: *gone })
         });
         let slots: BTreeMap<Fingerprint, SlotNow<'_>> = slots.collect();
         let Shown { days, next } =
@@ -142,4 +146,28 @@ fn whoever_has_seen_a_sequence_number_is_shown_what_came_after_it() {
         (words(&["1@19:00", "2@20:30", "3@18:00"]), None),
         "a part that is full may be all"
     );
+}
+
+#[test]
+fn a_slot_was_last_seen_by_whoever_still_has_it_and_never_before_it_opened() {
+    let last_seen = |world: &World| {
+        let slots = world.bodies.iter().map(|(print, (body, gone))| {
+            (*print, SlotNow { body, first_seen: now(), scanned: world.scanned, gone: *gone })
+        });
+        let slots: BTreeMap<Fingerprint, SlotNow<'_>> = slots.collect();
+        let holding = Holding { drops: &world.drops, slots: &slots, buckets: &world.buckets };
+        still_open(&holding, &Filter::default()).days[0].venues[0].slots[0].last_seen
+    };
+    let ago = |seconds: i64| now() - Span::secs(seconds);
+    let mut world = World::new().opened("1", "18:00", Span::mins(5), false);
+    world.scanned = Some(ago(90));
+    assert_eq!(last_seen(&world), ago(90), "by the bucket that has it, not by the one that told of it");
+    // The scan that first showed it began before its page was read.
+    world.scanned = Some(ago(330));
+    assert_eq!(last_seen(&world), ago(300));
+    world.scanned = None;
+    assert_eq!(last_seen(&world), ago(300), "a part of an answer showed it");
+    let (body, _) = world.bodies.values_mut().next().expect("a slot");
+    body.insert("seen_at".to_owned(), json!(ago(200)));
+    assert_eq!(last_seen(&world), ago(200));
 }

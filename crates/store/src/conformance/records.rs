@@ -2,7 +2,7 @@
 
 use super::Backend;
 use super::story::{Poll, SOURCE, STREAM, World, after, at, print};
-use crate::{Base, Claim, CommitOutcome, Effect, Stamp};
+use crate::{Base, Claim, CommitOutcome, Effect, PollCommit, Stamp};
 
 /// The life of a record: first seen once, changed when its content is, gone when nobody holds it.
 pub async fn a_record_appears_changes_and_vanishes(backend: &dyn Backend) {
@@ -33,15 +33,26 @@ pub async fn a_record_appears_changes_and_vanishes(backend: &dyn Backend) {
     let done = world.done(third.clone().tells(&claim, "gone", "x", Effect::Vanished)).await;
     assert_eq!(done.events.len(), 1);
     let record = world.record("x").await.expect("still known");
-    assert_eq!((record.holders, record.gone), (0, Some(at(3))));
+    assert_eq!((record.holders, record.gone, record.gone_natural), (0, Some(at(3)), false));
 
     let claim = after(&claim, &third);
-    let fourth = Poll::of(&claim, 4).sees(&claim, &[("x", 90)]);
-    let done = world.done(fourth.tells(&claim, "new", "x", Effect::Appeared)).await;
+    let fourth = Poll::of(&claim, 4).holding(&claim).sees(&claim, &[("x", 90)]);
+    let done = world.done(fourth.clone().tells(&claim, "new", "x", Effect::Appeared)).await;
     assert_eq!(done.events.len(), 1, "it appeared again");
     let record = world.record("x").await.expect("stored");
     assert_eq!((record.holders, record.gone, record.first_seen), (1, None, at(1)));
     assert_eq!(world.history_rows("x").await, 3, "100, 90, and 90 again after it had been gone");
+
+    let claim = after(&claim, &fourth);
+    let passed = |commit: &mut PollCommit| commit.releases.iter_mut().for_each(|gone| gone.natural = true);
+    let fifth = Poll::of(&claim, 5).holding(&claim).sees(&claim, &[]).with(passed);
+    world.done(fifth.clone()).await;
+    let record = world.record("x").await.expect("still known");
+    assert_eq!((record.gone, record.gone_natural), (Some(at(5)), true), "its time had come");
+    let claim = after(&claim, &fifth);
+    world.done(Poll::of(&claim, 6).sees(&claim, &[("x", 90)])).await;
+    let record = world.record("x").await.expect("stored");
+    assert_eq!((record.gone, record.gone_natural), (None, false));
 }
 
 /// Two targets see one slot: it appears once and vanishes when the second lets go.

@@ -130,6 +130,8 @@ pub struct StoredRecord {
     pub last_changed: Time,
     /// When the last holder let go; `None` while somebody holds it.
     pub gone: Option<Time>,
+    /// Whether it was gone because its own time had passed, and not because it was taken away.
+    pub gone_natural: bool,
 }
 
 /// A record that is held, or was once, found by its parent and group.

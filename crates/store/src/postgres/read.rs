@@ -26,7 +26,7 @@ pub(super) async fn all<T>(
 /// The columns that [`stored_record`] reads.
 pub(super) const RECORD: &str =
     "r.kind, r.fingerprint, r.key, r.parent, r.group_print, r.content, r.body, r.holders,
-    r.first_seen_us, r.changed_us, r.gone_us";
+    r.first_seen_us, r.changed_us, r.gone_us, r.gone_natural";
 
 const OF_SOURCE: &str = "FROM records r JOIN sources s ON s.id = r.source_id";
 
@@ -98,6 +98,7 @@ pub(super) fn stored_record(row: &Row) -> Work<StoredRecord> {
         first_seen: rows::time(row, "first_seen_us")?,
         last_changed: rows::time(row, "changed_us")?,
         gone: rows::opt_time(row, "gone_us")?,
+        gone_natural: row.try_get("gone_natural")?,
     })
 }
 

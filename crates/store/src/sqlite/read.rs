@@ -235,7 +235,7 @@ pub(super) fn held(conn: &Connection, source_id: i64, kind: &str) -> Work<Vec<St
 
 /// The columns that [`stored_record`] reads, by position.
 pub(super) const RECORD: &str = "kind, fingerprint, key, parent, group_print, content, body, holders, first_seen_us, \
-    changed_us, gone_us";
+    changed_us, gone_us, gone_natural";
 
 pub(super) fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
     Ok(StoredRecord {
@@ -250,6 +250,7 @@ pub(super) fn stored_record(row: &Row<'_>) -> Work<StoredRecord> {
         first_seen: rows::time(row, 8)?,
         last_changed: rows::time(row, 9)?,
         gone: rows::opt_time(row, 10)?,
+        gone_natural: row.get(11)?,
     })
 }
 
