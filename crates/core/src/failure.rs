@@ -92,16 +92,23 @@ pub struct Failure {
     pub message: String,
     /// How long the upstream asked us to wait.
     pub retry_after: Option<Span>,
+    /// Which of the poll's exchanges it is about, by its place, where a source knows: a sample is kept of that one.
+    pub exchange: Option<usize>,
 }
 
 impl Failure {
     /// A failure without a Retry-After.
     pub fn new(class: FailureClass, message: impl Into<String>) -> Failure {
-        Failure { class, message: message.into(), retry_after: None }
+        Failure { class, message: message.into(), retry_after: None, exchange: None }
     }
 
     /// The answer is not what the source understands.
     pub fn malformed(message: impl Into<String>) -> Failure {
         Failure::new(FailureClass::Malformed, message)
+    }
+
+    /// The same about one of the poll's exchanges.
+    pub fn about(self, exchange: usize) -> Failure {
+        Failure { exchange: Some(exchange), ..self }
     }
 }

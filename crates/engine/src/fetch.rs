@@ -68,7 +68,8 @@ pub fn refusal(status: u16, location: Option<&str>, retry_after: Option<&str>, n
             " to {to:?}, and redirects are not followed: correct the URL or the credentials"
         ));
     }
-    Failure { class, message, retry_after: retry_after.and_then(|value| wait_asked_for(value, now)) }
+    let retry_after = retry_after.and_then(|value| wait_asked_for(value, now));
+    Failure { retry_after, ..Failure::new(class, message) }
 }
 
 /// `Retry-After` in both its forms: seconds, or an HTTP date.

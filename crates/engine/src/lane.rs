@@ -26,6 +26,16 @@ const PROBE_EVERY: Span = Span::mins(15);
 /// A probe that was not heard of for this long is given up.
 const PROBE_PATIENCE: Span = Span::mins(1);
 
+/// Whether the upstream takes our credentials.
+#[derive(Clone, Copy, Debug, Default)]
+struct Standing {
+    /// Set while it refuses everybody who asks with them.
+    refused: Option<Refused>,
+    /// Whether what is stored says that it does. A poll that learns something else may come to nothing: then the next
+    /// one has to tell it.
+    stored_as_refused: bool,
+}
+
 /// A source that nobody may ask but a rare probe.
 #[derive(Clone, Copy, Debug)]
 struct Refused {
@@ -49,8 +59,8 @@ pub(crate) struct Lane {
     freed: Arc<Notify>,
     /// What the kinds mean together; live settings do not change kinds.
     kinds_meaning: u64,
-    /// Set while the upstream refuses everybody who asks with our credentials.
-    refused: Mutex<Option<Refused>>,
+    /// Whether the upstream takes our credentials.
+    standing: Mutex<Standing>,
     /// What a poll is worth at the moment: from it every adaptive target derives its interval.
     price: Mutex<Option<f64>>,
     /// The kinds from which something follows.
@@ -98,7 +108,7 @@ impl Lane {
             in_flight: Arc::default(),
             freed,
             kinds_meaning,
-            refused: Mutex::default(),
+            standing: Mutex::default(),
             price: Mutex::default(),
             derived_from,
             news: Notify::new(),
@@ -263,8 +273,8 @@ impl Lane {
         if !self.tenure().holds(now) {
             return Err(now + TENURE_AGAIN);
         }
-        let mut refused = self.refused();
-        if let Some(refused) = &*refused {
+        let mut standing = self.standing();
+        if let Some(refused) = &standing.refused {
             let probe = refused.probing.map_or(refused.until, |sent| sent + PROBE_PATIENCE);
             if now < probe {
                 return Err(probe);
@@ -272,33 +282,41 @@ impl Lane {
         }
         self.limiter().admit(now)?;
         self.admitted.fetch_add(1, Ordering::Relaxed);
-        if let Some(refused) = &mut *refused {
+        if let Some(refused) = &mut standing.refused {
             refused.probing = Some(now);
         }
         Ok(())
     }
 
-    /// The upstream refused us as such: nothing is asked but a probe now and then. Answers whether that is news.
+    /// The upstream refused us as such: nothing is asked but a probe now and then. Answers whether that is still to be
+    /// stored.
     pub(crate) fn refuse(&self, now: Time) -> bool {
-        let mut refused = self.refused();
-        let wait = refused.map_or(PROBE_FIRST, |before| before.wait.times(2).min(PROBE_EVERY));
-        refused.replace(Refused { until: now + wait, wait, probing: None }).is_none()
+        let mut standing = self.standing();
+        let wait = standing.refused.map_or(PROBE_FIRST, |before| before.wait.times(2).min(PROBE_EVERY));
+        standing.refused = Some(Refused { until: now + wait, wait, probing: None });
+        !standing.stored_as_refused
+    }
+
+    /// What a poll learned about the credentials is committed.
+    pub(crate) fn standing_is_stored(&self, refused: bool) {
+        self.standing().stored_as_refused = refused;
     }
 
     /// It was refused when the process before this one ended: the first poll is a probe.
     pub(crate) fn was_refused(&self, now: Time) {
-        *self.refused() = Some(Refused { until: now, wait: PROBE_EVERY, probing: None });
+        let refused = Some(Refused { until: now, wait: PROBE_EVERY, probing: None });
+        *self.standing() = Standing { refused, stored_as_refused: true };
     }
 
     /// A request failed for another reason, which says nothing about the credentials.
     pub(crate) fn failed(&self, now: Time) {
-        if let Some(refused) = &mut *self.refused() {
+        if let Some(refused) = &mut self.standing().refused {
             *refused = Refused { until: now + refused.wait, probing: None, ..*refused };
         }
     }
 
-    fn refused(&self) -> MutexGuard<'_, Option<Refused>> {
-        self.refused.lock().expect("never poisoned, because nothing panics while it is held")
+    fn standing(&self) -> MutexGuard<'_, Standing> {
+        self.standing.lock().expect("never poisoned, because nothing panics while it is held")
     }
 
     /// Whether one more poll may be in flight.
@@ -331,10 +349,12 @@ impl Lane {
         self.limiter().penalise(now, retry_after);
     }
 
-    /// The upstream answered; answers whether it had refused us before.
+    /// The upstream answered; answers whether what is stored says that it refuses us.
     pub(crate) fn reward(&self, now: Time) -> bool {
         self.limiter().reward(now);
-        self.refused().take().is_some()
+        let mut standing = self.standing();
+        standing.refused = None;
+        standing.stored_as_refused
     }
 
     /// Sets the price of a poll; answers whether it moved enough to matter.

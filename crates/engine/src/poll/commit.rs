@@ -14,13 +14,13 @@ use tracing::{debug, warn};
 
 use crate::due::schedule_of;
 use crate::live::LivePoll;
+use crate::redact::redact;
 
 use super::compare::Compared;
 use super::fetch::Fetched;
 use super::judge::Judged;
-use super::normalize::redact;
 use super::plan::{Planned, failed_part};
-use super::{Afterwards, Job, Report};
+use super::{Afterwards, Job, Report, standing};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -81,7 +81,7 @@ pub(super) async fn commit(
     let mut committed = Arc::new(commit);
     let mut outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     if let Some(CommitOutcome::Poisoned(reason)) = &outcome {
-        let failure = Failure::new(FailureClass::Store, reason.clone());
+        let failure = Failure::new(FailureClass::Store, redact(reason, &fetched.exchanges));
         report.outcome = Some(PollOutcome::Failed);
         committed = Arc::new(poisoned(job, fetched, planned, &failure, &committed));
         report.failure = Some(failure);
@@ -264,7 +264,8 @@ fn log(
 /// A body that was not understood, without anything secret that was sent with the request.
 fn sample(fetched: &Fetched, compared: &Compared) -> Option<Sample> {
     let failure = compared.failure.as_ref().filter(|failure| failure.class == FailureClass::Malformed)?;
-    let exchange = fetched.exchanges.iter().rev().find(|exchange| exchange.result.is_ok())?;
+    let answered = || fetched.exchanges.iter().rev().find(|exchange| exchange.result.is_ok());
+    let exchange = failure.exchange.and_then(|n| fetched.exchanges.get(n)).or_else(answered)?;
     let response = exchange.result.as_ref().ok()?;
     let text = sample_text(&response.body, fetched);
     Some(Sample {
@@ -299,9 +300,8 @@ fn poisoned(
         outcome: LastOutcome::Failed { failures, not_before: None },
     };
     let schedule = schedule_of(job.next_after(&claim.state.facts, &last, fetched.ended));
-    let body = fetched.exchanges.iter().rev().find_map(|e| e.result.as_ref().ok()).map(|r| r.body.clone());
-    let body = body.unwrap_or_default();
-    let body = sample_text(&body, fetched);
+    let answer = fetched.exchanges.iter().rev().find_map(|exchange| exchange.result.as_ref().ok());
+    let body = sample_text(answer.map_or(&[], |answer| &answer.body), fetched);
     let log = PollLog {
         outcome: PollOutcome::Failed,
         changes: 0,
@@ -372,6 +372,9 @@ fn finished(job: &Job<'_>, mut report: Report, commit: Arc<PollCommit>, done: Do
         updated: commit.now,
     }));
     job.lane.committed(&commit);
+    for kv in commit.kv.iter().filter(|kv| kv.namespace == standing::NAMESPACE) {
+        job.lane.standing_is_stored(standing::is_refused(&kv.value));
+    }
     job.shared
         .live
         .note(commit.target, || LivePoll::new(job.timing.due, job.claim.spec.start, &report, &commit, &done));

@@ -32,9 +32,9 @@ pub(super) struct Fetched {
 pub(super) enum Standing {
     /// Nothing new.
     Same,
-    /// They are refused, for this reason.
+    /// They are refused, for this reason, and that is not stored yet.
     Refused(Failure),
-    /// They were refused and work again.
+    /// They work again, and what is stored says that they are refused.
     Restored,
 }
 
@@ -144,7 +144,11 @@ async fn exchange(job: &Job<'_>, request: Request, alone: bool, fetched: &mut Fe
     }
     let refused = result.as_ref().err().filter(|failure| job.source.is_refused(failure));
     match (&result, refused) {
-        (_, Some(failure)) if job.lane.refuse(ended) => fetched.standing = Standing::Refused(failure.clone()),
+        // What was restored a page ago is not.
+        (_, Some(failure)) => {
+            let untold = job.lane.refuse(ended);
+            fetched.standing = if untold { Standing::Refused(failure.clone()) } else { Standing::Same };
+        }
         (Err(_), None) => job.lane.failed(ended),
         _ => {}
     }

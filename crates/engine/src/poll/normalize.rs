@@ -2,15 +2,14 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use stakeout_core::{Exchange, Failure, FailureClass, Observation, Span, Time, Warning};
+use stakeout_core::{Failure, FailureClass, Observation, Span, Time, Warning};
 
 use super::Job;
 use super::fetch::Fetched;
+use crate::redact::redact;
 
 /// An answer that claims to be from later than this after now is mistaken.
 const CLOCKS_DIFFER: Span = Span::hours(1);
-/// Shorter values are words like `json` or `gzip`, not secrets.
-const SHORTEST_SECRET: usize = 6;
 
 /// What the answers amount to.
 pub(super) enum Seen {
@@ -26,7 +25,7 @@ pub(super) enum Seen {
 
 pub(super) fn normalize(job: &Job<'_>, fetched: &Fetched) -> Seen {
     if let Some(failure) = &fetched.failure {
-        return Seen::Failed(failure.clone());
+        return failed(failure.clone(), fetched);
     }
     if fetched.not_modified {
         return Seen::NotModified;
@@ -34,7 +33,7 @@ pub(super) fn normalize(job: &Job<'_>, fetched: &Fetched) -> Seen {
     // When nothing at all was answered there is nothing to understand; a part of the answers may be worth something.
     let answered = fetched.exchanges.iter().any(|exchange| exchange.result.is_ok());
     if let (false, Some(Err(failure))) = (answered, fetched.exchanges.first().map(|e| e.result.as_ref())) {
-        return Seen::Failed(failure.clone());
+        return failed(failure.clone(), fetched);
     }
     let context = job.context(fetched.sent);
     // A source that panics on some upstream's whim must not take the others down.
@@ -53,11 +52,11 @@ pub(super) fn normalize(job: &Job<'_>, fetched: &Fetched) -> Seen {
                 }
             }
         }
-        Ok(Err(failure)) => Seen::Failed(redacted(failure, &fetched.exchanges)),
+        Ok(Err(failure)) => failed(failure, fetched),
         Err(panic) => {
             let words = panic.downcast_ref::<&str>().map(|s| (*s).to_owned());
             let words = words.or_else(|| panic.downcast_ref::<String>().cloned()).unwrap_or_default();
-            Seen::Failed(Failure::new(FailureClass::Internal, format!("the source panicked: {words}")))
+            failed(Failure::new(FailureClass::Internal, format!("the source panicked: {words}")), fetched)
         }
     }
 }
@@ -76,23 +75,6 @@ fn newest(job: &Job<'_>, fetched: &Fetched) -> Option<Time> {
     job.claim.state.as_of.filter(|as_of| *as_of <= fetched.ended + CLOCKS_DIFFER)
 }
 
-fn redacted(failure: Failure, exchanges: &[Exchange]) -> Failure {
-    Failure { message: redact(&failure.message, exchanges), ..failure }
-}
-
-/// Upstreams like to repeat what they were sent: whatever secret went out with a request must not come back into logs,
-/// rows or samples.
-pub(super) fn redact(words: &str, exchanges: &[Exchange]) -> String {
-    let mut words = words.to_owned();
-    for exchange in exchanges {
-        let headers = exchange.request.headers.iter().map(|(_, value)| value.as_str());
-        let query = exchange.request.url.split_once('?').map_or("", |(_, query)| query);
-        let query = query.split('&').filter_map(|pair| pair.split_once('=')).map(|(_, value)| value);
-        for secret in headers.chain(query).filter(|value| value.len() >= SHORTEST_SECRET) {
-            if words.contains(secret) {
-                words = words.replace(secret, "[redacted]");
-            }
-        }
-    }
-    words
+fn failed(failure: Failure, fetched: &Fetched) -> Seen {
+    Seen::Failed(Failure { message: redact(&failure.message, &fetched.exchanges), ..failure })
 }

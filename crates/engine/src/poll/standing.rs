@@ -7,7 +7,7 @@ use stakeout_store::{EventWrite, KvSet};
 
 use super::Job;
 use super::fetch::{Fetched, Standing};
-use super::normalize::redact;
+use crate::redact::redact;
 
 /// Where it is remembered, under the source's name.
 pub(crate) const NAMESPACE: &str = "credentials";

@@ -16,6 +16,8 @@ use tokio::sync::{Notify, watch};
 pub(crate) struct Withholding {
     pub(crate) inner: SqliteStore,
     withheld: Mutex<Option<&'static str>>,
+    /// How many polls that publish something are still to be refused.
+    poisoned: Mutex<u32>,
     done: Notify,
     given: Notify,
     /// How often what was asked, and answered.
@@ -27,6 +29,7 @@ impl Withholding {
         Withholding {
             inner: SqliteStore::in_memory().expect("store"),
             withheld: Mutex::new(None),
+            poisoned: Mutex::new(0),
             done: Notify::new(),
             given: Notify::new(),
             answered: watch::channel(BTreeMap::new()).0,
@@ -37,6 +40,19 @@ impl Withholding {
     /// nothing does not count.
     pub(crate) fn withhold(&self, what: &'static str) {
         *self.withheld.lock().expect("nobody panics here") = Some(what);
+    }
+
+    /// The next so many polls that publish a value are refused alone.
+    #[allow(dead_code, reason = "not every test file refuses something")]
+    pub(crate) fn poison(&self, polls: u32) {
+        *self.poisoned.lock().expect("nobody panics here") = polls;
+    }
+
+    fn refuses(&self, poll: &PollCommit) -> bool {
+        let mut left = self.poisoned.lock().expect("nobody panics here");
+        let refused = *left > 0 && !poll.kv.is_empty();
+        *left -= u32::from(refused);
+        refused
     }
 
     /// Returns when something was done whose answer is withheld.
@@ -81,6 +97,16 @@ macro_rules! passes_on {
                 Ok(claims)
             }
 
+            async fn commit(&self, polls: Vec<Arc<PollCommit>>) -> Result<Vec<CommitOutcome>> {
+                let refused: Vec<bool> = polls.iter().map(|poll| self.refuses(poll)).collect();
+                let taken = polls.into_iter().zip(&refused).filter(|(_, refused)| !**refused);
+                let mut outcomes = self.inner.commit(taken.map(|(poll, _)| poll).collect()).await?.into_iter();
+                self.maybe_withhold("commit").await;
+                let poisoned = || Some(CommitOutcome::Poisoned("refused by the test".to_owned()));
+                let outcome = |refused: bool| if refused { poisoned() } else { outcomes.next() };
+                Ok(refused.into_iter().filter_map(outcome).collect())
+            }
+
             $(async fn $name(&self, $($asked: $type),*) -> Result<$answer> {
                 let answer = self.inner.$name($($asked),*).await;
                 self.maybe_withhold(stringify!($name)).await;
@@ -94,7 +120,6 @@ macro_rules! passes_on {
 passes_on! {
     ensure_views(kinds: &[Kind]) -> ();
     next_wake(sources: &[String]) -> Option<Time>;
-    commit(polls: Vec<Arc<PollCommit>>) -> Vec<CommitOutcome>;
     release(claims: &[(TargetId, u64)]) -> ();
     renew(claims: &[(TargetId, u64)], until: Time) -> Vec<TargetId>;
     reconcile_roots(source: &str, desired: &[Wanted], now: Time) -> Reconciled;

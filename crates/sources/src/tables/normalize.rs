@@ -55,7 +55,7 @@ pub(super) struct Listed<'a> {
 pub(super) fn bucket(reading: &Reading<'_>, exchanges: &[Exchange]) -> Result<Observation, Failure> {
     let mut odd = Odd::default();
     let mut pages = Vec::with_capacity(exchanges.len());
-    for exchange in exchanges {
+    for (n, exchange) in exchanges.iter().enumerate() {
         match &exchange.result {
             Ok(response) => {
                 let Some(asked) = reading.provider.asked(&exchange.request) else {
@@ -65,7 +65,7 @@ pub(super) fn bucket(reading: &Reading<'_>, exchanges: &[Exchange]) -> Result<Ob
                     ));
                 };
                 // A page that is not understood is no part of an answer: the whole poll failed.
-                let page = reading.provider.read(&response.body)?;
+                let page = reading.provider.read(&response.body).map_err(|failure| failure.about(n))?;
                 pages.push(Answered { asked, page, at: exchange.ended });
             }
             Err(failure) if is_refused(failure) => return Err(failure.clone()),

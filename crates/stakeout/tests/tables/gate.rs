@@ -1,7 +1,7 @@
 //! What is a drop and what is not.
 
 use serde_json::{Value as Json, json};
-use stakeout_core::{FailureClass, Span};
+use stakeout_core::{FailureClass, Span, Time};
 use stakeout_store::PollOutcome;
 
 use crate::support::*;
@@ -223,6 +223,42 @@ fn a_failed_or_malformed_poll_changes_nothing_and_leaves_a_sample_without_secret
     assert!(sample[0].contains("[redacted]") && !sample[0].contains("s3cret"), "{sample:?}");
     let failures = world.column("SELECT DISTINCT error_class FROM polls WHERE outcome = 'failed' ORDER BY 1");
     assert_eq!(failures, ["malformed", "timeout"]);
+}
+
+#[test]
+fn a_sample_is_of_the_page_that_was_not_understood() {
+    let mut world = World::new();
+    let config = every_minute(json!({ "party_sizes": [2, 4] }));
+    world.watch(&config, Span::mins(2), |_, question| match question.size {
+        2 => Ok(json!("<html>down for maintenance</html>")),
+        _ => Ok(page(&[venue(1, &["20:30"])])),
+    });
+    let samples = world.column("SELECT DISTINCT CAST(body AS TEXT) FROM samples");
+    assert_eq!(samples, ["<html>down for maintenance</html>"]);
+}
+
+#[test]
+fn a_slot_is_first_seen_when_its_own_page_is_read() {
+    let mut world = World::new();
+    // Three pages, a second apart.
+    let config = every_minute(json!({ "budget": "60/min" }));
+    let watched = world.watch(&config, Span::mins(5), |m, question| {
+        let opens: &[&str] = if m >= 3 { &["20:30"] } else { &[] };
+        let venues = [venue(1, &["19:00"]), venue(2, &["19:00"]), venue(3, opens)];
+        Ok(page_of(3, 3, &venues[question.page as usize - 1..question.page as usize]))
+    });
+    let drop = watched.events.iter().find(|event| event.event_type == "tables.drop").expect("a drop");
+    let opened = drop.data["opened_at"].as_str().expect("a time").to_owned();
+    let first_seen = "SELECT first_seen FROM slot_availability WHERE venue_id = '3'";
+    // The view shows milliseconds.
+    assert_eq!(world.column(first_seen)[0][..23], opened[..23]);
+    let asked: Vec<String> = watched
+        .log
+        .iter()
+        .filter(|(at, question)| question.page == 1 && *at < Time::parse(&opened).expect("a time"))
+        .map(|(at, _)| at.to_string())
+        .collect();
+    assert!(asked.last().is_some_and(|began| *began < opened), "later than its poll began");
 }
 
 #[test]

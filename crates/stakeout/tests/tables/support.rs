@@ -83,7 +83,12 @@ pub(crate) fn venue_on(date: &str, id: i64, times: &[&str]) -> Json {
 }
 
 pub(crate) fn page(venues: &[Json]) -> Json {
-    json!({ "meta": { "total": venues.len(), "total_pages": 1 }, "search": { "hits": venues } })
+    page_of(venues.len(), 1, venues)
+}
+
+/// A page of several.
+pub(crate) fn page_of(total: usize, pages: u32, venues: &[Json]) -> Json {
+    json!({ "meta": { "total": total, "total_pages": pages }, "search": { "hits": venues } })
 }
 
 pub(crate) fn failure(class: FailureClass) -> Failure {
