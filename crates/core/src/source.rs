@@ -251,6 +251,12 @@ pub trait Source: Send + Sync + 'static {
         Vec::new()
     }
 
+    /// The codes of warnings that only say that an answer has more parts than were asked for. Whoever asks for a few of
+    /// them knows that.
+    fn says_of_a_part(&self) -> &[&'static str] {
+        &[]
+    }
+
     /// The targets that exist by configuration; all others come from listings.
     fn roots(&self, now: Time) -> Vec<TargetSpec>;
 

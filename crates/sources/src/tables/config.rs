@@ -89,7 +89,7 @@ pub struct TablesConfig {
     pub exclude: Vec<String>,
     /// Silence after a drop of the same slot; the environment's `NOTIFIED_DEDUPE_MINUTES` stands over it.
     pub quiet: Duration,
-    /// A slot that was open within this time is not told when it opens again; off by default.
+    /// A slot that was open within this time is not told when it opens again; off by default. At most `retention.gone`.
     pub seen_ttl: Option<Duration>,
     /// How hard the upstream may be asked; what is not given follows from the budget.
     pub limits: LimitsConfig,
@@ -296,15 +296,21 @@ impl TablesConfig {
         })
     }
 
-    pub(super) fn silence(&self) -> Result<Silence, ConfigRefused> {
-        let seen_ttl = self.seen_ttl.map(|ttl| ttl.0);
-        if seen_ttl.is_some_and(|ttl| ttl > Span::hours(24 * 30)) {
-            return refuse(
-                "seen_ttl",
-                "expected at most 30 d: slots that are gone are not remembered longer",
-            );
+    pub(super) fn silence(&self) -> Silence {
+        Silence { quiet: self.quiet.0, seen_ttl: self.seen_ttl.map(|ttl| ttl.0) }
+    }
+
+    /// Whether slots that are gone are remembered as long as is asked for: what is forgotten is new when it returns.
+    pub fn check_retention(&self, gone: Span) -> Result<(), ConfigRefused> {
+        match self.seen_ttl {
+            Some(Duration(ttl)) if ttl > gone => {
+                let message = format!(
+                    "expected at most retention.gone, {gone}, found {ttl}: slots that are gone are not remembered longer"
+                );
+                refuse("seen_ttl", message)
+            }
+            _ => Ok(()),
         }
-        Ok(Silence { quiet: self.quiet.0, seen_ttl })
     }
 
     /// What is not given follows from the budget: one request after the other, and as many polls at once as it takes

@@ -98,6 +98,7 @@ fn read(
         slot_cap: options.slot_cap,
         max_pages: u32::MAX,
         follow: &BTreeSet::new(),
+        only_market: true,
         facts: &facts,
     };
     let asked = Asked { party_size: options.party_size, page: 1 };

@@ -59,7 +59,9 @@ impl TablesSource {
                 let rate = value.as_str().and_then(Rate::parse);
                 self.rate = rate.ok_or_else(|| refused("give a rate such as \"60/min\"".to_owned()))?;
                 let Limits { requests_per_second, burst, concurrency, .. } = paced(self.rate);
-                self.limits = Limits { requests_per_second, burst, concurrency, ..self.limits.clone() };
+                let paced = Limits { requests_per_second, burst, concurrency, ..self.limits.clone() };
+                // It is applied before all other settings, so what the file gives still stands.
+                self.limits = self.given_limits.over(paced);
             }
             "follow" => self.follow = venue_ids(value).ok_or_else(|| refused(ID_LIST.to_owned()))?,
             "exclude" => self.exclude = venue_ids(value).ok_or_else(|| refused(ID_LIST.to_owned()))?,

@@ -47,6 +47,7 @@ use plan::{Asking, Rhythm};
 use provider::Provider;
 
 use crate::ConfigRefused;
+use crate::json::LimitsConfig;
 
 /// The share of the rate that the budget divides; the rest is for retries and for buckets that are new.
 const PLANNED_SHARE: f64 = 0.9;
@@ -68,6 +69,8 @@ pub struct TablesSource {
     kind_list: Vec<Arc<Kind>>,
     rules: Vec<Rule>,
     limits: Limits,
+    /// What the file says about them; the rest follows from the budget.
+    given_limits: LimitsConfig,
 }
 
 impl TablesSource {
@@ -80,7 +83,7 @@ impl TablesSource {
     ) -> Result<TablesSource, ConfigRefused> {
         config::check_credentials(&credentials)?;
         let kinds = Kinds::new();
-        let silence = config.silence()?;
+        let silence = config.silence();
         let asking = config.asking()?;
         let provider = config.provider(credentials)?;
         let window = config.window(provider.name(), &asking)?;
@@ -98,6 +101,7 @@ impl TablesSource {
             rules: kinds::rules(&silence),
             silence,
             limits: config.checked_limits(&asking)?,
+            given_limits: config.limits.clone(),
             asking,
         })
     }
@@ -175,6 +179,10 @@ impl Source for TablesSource {
         forecast::words(&load)
     }
 
+    fn says_of_a_part(&self) -> &[&'static str] {
+        &normalize::OF_A_PART
+    }
+
     fn roots(&self, _now: Time) -> Vec<TargetSpec> {
         vec![TargetSpec { priority: 90, ..TargetSpec::new(WINDOW, WINDOW) }]
     }
@@ -215,6 +223,7 @@ impl Source for TablesSource {
             slot_cap: self.slot_cap,
             max_pages: self.asking.max_pages,
             follow: &self.follow,
+            only_market: self.window.markets.len() == 1,
             facts: context.facts,
         };
         normalize::bucket(&reading, exchanges)

@@ -19,6 +19,13 @@ use crate::odd::Odd;
 
 /// The note that counts followed venues without a table in a bucket: where a drop would matter most.
 pub(super) const WAITED_FOR: &str = "waited_for";
+/// The note that names the followed venues that a bucket has ever listed, where there are several markets.
+const MET: &str = "met";
+
+const MISSING_PAGE: &str = "missing_page";
+const VENUES_MISSING: &str = "venues_do_not_add_up";
+/// The warnings that whoever asks for a few pages only has to expect.
+pub(super) const OF_A_PART: [&str; 2] = [MISSING_PAGE, VENUES_MISSING];
 
 /// What the reading of a bucket needs to know.
 pub(super) struct Reading<'a> {
@@ -33,6 +40,8 @@ pub(super) struct Reading<'a> {
     /// The most pages that are asked for.
     pub(super) max_pages: u32,
     pub(super) follow: &'a BTreeSet<String>,
+    /// Whether there is no other market that a venue may belong to.
+    pub(super) only_market: bool,
     /// The facts of the last good poll.
     pub(super) facts: &'a Facts,
 }
@@ -134,10 +143,12 @@ pub(super) fn observe(
     };
     let mut facts = Facts { notes: reading.facts.notes.clone(), ..Facts::default() };
     shown.note(&mut facts);
+    let is_listed = |id: &str| listed.binary_search_by(|one| one.id.cmp(id)).is_ok();
+    let met = reading.met(is_listed);
+    note_met(reading, &met, &mut facts);
     if whole {
         // Some venues are not listed at all while they are full.
-        let is_listed = |id: &&String| listed.binary_search_by(|one| one.id.cmp(id)).is_ok();
-        waited_for += reading.follow.iter().filter(|id| !is_listed(id)).count() as i64;
+        waited_for += met.iter().filter(|id| !is_listed(id)).count() as i64;
         facts.notes.remove(WAITED_FOR);
         if waited_for > 0 {
             facts.notes.insert(WAITED_FOR.to_owned(), Value::Int(waited_for));
@@ -156,7 +167,7 @@ fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], listed: &[Listed<'_>]
     for &size in reading.party_sizes {
         let of_size: Vec<&Answered<'_>> = pages.iter().filter(|a| a.asked.party_size == size).collect();
         let Some(first) = of_size.iter().find(|a| a.asked.page == 1) else {
-            doubt("missing_page", format!("page 1 for {size} people"));
+            doubt(MISSING_PAGE, format!("page 1 for {size} people"));
             continue;
         };
         let Some(total) = first.page.total else {
@@ -167,7 +178,7 @@ fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], listed: &[Listed<'_>]
         if last > reading.max_pages {
             doubt("too_many_pages", format!("{last} pages for {size} people, at most {}", reading.max_pages));
         } else if let Some(n) = (1..=last).find(|n| !of_size.iter().any(|a| a.asked.page == *n)) {
-            doubt("missing_page", format!("page {n} of {last} for {size} people"));
+            doubt(MISSING_PAGE, format!("page {n} of {last} for {size} people"));
         }
         if of_size.iter().any(|a| a.page.total != Some(total)) {
             doubt("total_moved", format!("for {size} people it was {total} on the first page only"));
@@ -175,7 +186,7 @@ fn is_whole(reading: &Reading<'_>, pages: &[Answered<'_>], listed: &[Listed<'_>]
         let is_of_size = |venue: &&[Listed<'_>]| venue.iter().any(|l| l.on.asked.party_size == size);
         let unique = by_venue(listed).filter(is_of_size).count() as u64;
         if unique != total {
-            doubt("venues_do_not_add_up", format!("{unique} of {total} venues for {size} people"));
+            doubt(VENUES_MISSING, format!("{unique} of {total} venues for {size} people"));
         }
     }
     whole
@@ -213,7 +224,27 @@ fn is_muddled(venue: &[Listed<'_>]) -> bool {
     venue.iter().any(|l| matches!((first, &l.hit.name), (Some(one), Some(other)) if one != other))
 }
 
+/// Remembers which of the followed venues belong to this market; where there is only one, all of them do.
+fn note_met(reading: &Reading<'_>, met: &[&str], facts: &mut Facts) {
+    facts.notes.remove(MET);
+    if !reading.only_market && !met.is_empty() {
+        let met = met.iter().map(|id| Value::from(*id)).collect();
+        facts.notes.insert(MET.to_owned(), Value::List(met));
+    }
+}
+
 impl Reading<'_> {
+    /// The followed venues that may open here. Of several markets a venue belongs to those that have ever listed it.
+    fn met(&self, is_listed: impl Fn(&str) -> bool) -> Vec<&str> {
+        let before = match self.facts.notes.get(MET) {
+            Some(Value::List(before)) => before.as_slice(),
+            _ => &[],
+        };
+        let known = |id: &&str| before.iter().any(|known| known.as_text() == Some(id));
+        let followed = self.follow.iter().map(String::as_str);
+        followed.filter(|id| self.only_market || is_listed(id) || known(id)).collect()
+    }
+
     /// Whether the venue's list may have been cut off, or some of it was not understood.
     fn is_cut_off(&self, venue: &[Listed<'_>]) -> bool {
         let at_cap = |hit: &Hit<'_>| self.slot_cap > 0 && hit.shown >= self.slot_cap as usize;

@@ -106,3 +106,28 @@ fn live_settings_act_and_are_checked() {
         assert!(set(name, value.clone()).is_err(), "{name} {value}");
     }
 }
+
+#[test]
+fn a_live_budget_leaves_the_limits_of_the_file_alone() {
+    let source =
+        source_with(json!({ "limits": { "requests_per_second": 0.5, "burst": 7, "timeout": "9s" } }));
+    let settings = [("budget", json!("600/min")), ("timeout_ms", json!(3_000))];
+    let changed = source.configured(&settings.map(|(name, value)| (name.to_owned(), value)).into());
+    let changed = changed.expect("settings");
+    let limits = changed.limits();
+    assert_eq!((limits.requests_per_second, limits.burst), (0.5, 7), "given by the file");
+    assert_eq!(limits.concurrency, 11, "what is not given follows from the budget");
+    assert_eq!(limits.timeout, Span::secs(3), "and what was set live stands over both");
+}
+
+#[test]
+fn slots_are_remembered_as_long_as_the_retention_says() {
+    let config = |ttl: &str| -> TablesConfig {
+        serde_json::from_value(json!({ "seen_ttl": ttl })).expect("a configuration")
+    };
+    let day = Span::hours(24);
+    assert!(config("24h").check_retention(day).is_ok());
+    assert!(TablesConfig::default().check_retention(Span::mins(1)).is_ok(), "nothing is asked for");
+    let words = config("7d").check_retention(day).expect_err("refused").to_string();
+    assert!(words.starts_with("seen_ttl: expected at most retention.gone"), "{words}");
+}

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::json;
+use serde_json::{Value as Json, json};
 use stakeout_core::cadence::{self, Last, Seat};
 use stakeout_core::{Facts, Plan, PollContext, Source, Span, TargetSpec, Time, Value};
 use stakeout_sources::tables::TablesSource;
@@ -128,4 +128,27 @@ fn the_buckets_spread_over_the_whole_interval() {
     }
     assert!(per_minute.len() >= 8, "28 buckets in 10 minutes: {per_minute:?}");
     assert!(per_minute.values().all(|n| *n <= 7), "{per_minute:?}");
+}
+
+#[test]
+fn a_followed_venue_of_another_market_is_not_waited_for() {
+    let boston = json!({ "name": "boston", "box": [42.2, -71.2, 42.4, -71.0], "zone": "America/New_York" });
+    let config =
+        json!({ "party_sizes": [2], "follow": ["1"], "follow_weight": 3.0, "more_markets": [boston] });
+    let source = source_with(config);
+    let target = bucket(&source);
+    let see_after = |facts: &Facts, venues: &[Json]| {
+        let exchanges = fetch(&source, &target, |_, _| Ok(page(venues)));
+        let context = PollContext { now: now(), facts };
+        source.normalize(&target, &exchanges, &context).expect("an observation").facts
+    };
+    let waits = |facts: &Facts| facts.notes.contains_key("waited_for");
+    let never = see_after(&Facts::default(), &[venue(2, &["20:30"])]);
+    assert!(!waits(&never), "it may be anywhere");
+    let listed = see_after(&never, &[venue(1, &["20:30"]), venue(2, &["20:30"])]);
+    assert!(!waits(&listed), "it has a table");
+    let full = see_after(&listed, &[venue(2, &["20:30"])]);
+    assert!(waits(&full), "it is of this market, and not listed while it is full");
+    assert!(waits(&see_after(&full, &[venue(2, &["20:30"])])), "that is remembered");
+    assert!(waits(&see_after(&never, &[venue(1, &[])])), "or listed with nothing");
 }

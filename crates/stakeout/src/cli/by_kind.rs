@@ -221,7 +221,7 @@ pub enum SimulateWhat {
 }
 
 const SIMULATE_TABLES_HELP: &str = "\
-The same seed gives the same days. Exits with 1 when, without faults, a drop was told that was none, or one was not
+The same seed gives the same days. Exits with 1 when, whatever went wrong, a drop was told that was none, or one was not
 told that could be seen.
 
 Examples:

@@ -8,7 +8,7 @@ use serde::Serialize;
 use stakeout_core::{Exchange, Facts, Failure, FailureClass, PollContext, Source, TargetSpec};
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::http::HttpFetch;
-use stakeout_engine::{Clock, Fetch};
+use stakeout_engine::{Clock, Fetch, redact};
 use stakeout_store::sqlite::lock_holder;
 use stakeout_store::{StoreError, Validators};
 
@@ -39,6 +39,8 @@ struct Look {
     bytes: usize,
     records: usize,
     took_ms: i64,
+    /// Whether there was more to ask for.
+    cut_short: bool,
     warnings: Vec<String>,
 }
 
@@ -163,7 +165,8 @@ async fn upstream(source: &Arc<dyn Source>, fetch: &dyn Fetch) -> Finding {
     let (ok, says) = match result {
         Ok(_) => {
             let odd: String = look.warnings.iter().map(|warning| format!("; {warning}")).collect();
-            (true, format!("{seen}, {} records{odd}", look.records))
+            let part = if look.cut_short { " in the first of its pages" } else { "" };
+            (true, format!("{seen}, {} records{part}{odd}", look.records))
         }
         Err(failure) => (false, format!("{seen}, {failure}")),
     };
@@ -190,7 +193,8 @@ async fn poll(
     let mut exchanges: Vec<Exchange> = Vec::new();
     loop {
         let requests = source.requests(target, &exchanges, &context);
-        if requests.is_empty() || exchanges.len() >= REQUESTS_MAX {
+        look.cut_short = !requests.is_empty() && exchanges.len() >= REQUESTS_MAX;
+        if requests.is_empty() || look.cut_short {
             break;
         }
         for request in requests {
@@ -211,9 +215,19 @@ async fn poll(
         }
     }
     look.took_ms = (clock.now() - began).as_ms();
-    let observation = source.normalize(target, &exchanges, &context)?;
+    let silent = |words: &str| redact(words, &exchanges);
+    // Where nothing was answered, there is nothing to understand.
+    let unanswered = exchanges.iter().find_map(|exchange| exchange.result.as_ref().err());
+    let unanswered = unanswered.filter(|_| exchanges.iter().all(|exchange| exchange.result.is_err()));
+    let observation =
+        unanswered.map_or_else(|| source.normalize(target, &exchanges, &context), |why| Err(why.clone()));
+    let observation =
+        observation.map_err(|failure| Failure { message: silent(&failure.message), ..failure })?;
     look.records = observation.records.len();
-    look.warnings = observation.warnings.iter().map(|w| format!("{}: {}", w.code, w.detail)).collect();
+    // What is missing because it was not asked for is nobody's fault.
+    let expected = |code| look.cut_short && source.says_of_a_part().contains(&code);
+    let warnings = observation.warnings.iter().filter(|warning| !expected(warning.code));
+    look.warnings = warnings.map(|w| format!("{}: {}", w.code, silent(&w.detail))).collect();
     look.warnings.extend(source.outlook(&exchanges));
     Ok(observation.targets.into_iter().flatten().next())
 }

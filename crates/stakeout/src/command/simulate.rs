@@ -47,13 +47,13 @@ fn racing(args: &SimulateRacingArgs) -> Result<ExitCode> {
 
 fn tables(args: &SimulateTablesArgs) -> Result<ExitCode> {
     let days = TablesDays {
-        seed: args.seed,
         days: args.days,
         venues: args.venues,
         budget: args.budget,
         faults: args.faults,
         outages_per_day: args.outages,
         skew: args.skew,
+        ..TablesDays::new(args.seed)
     };
     let report = days.run()?;
     if args.json {

@@ -327,3 +327,16 @@ fn the_environment_example_names_what_the_sources_demand() {
     }
     assert_eq!(shown, demanded);
 }
+
+#[test]
+fn slots_that_are_gone_are_not_forgotten_before_they_may_be_new_again() {
+    let variables = [("RESY_API_KEY", "key"), ("RESY_AUTH_TOKEN", "token")];
+    let secrets = Secrets::Only(variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
+    let tables = |lines: &str| {
+        let text = format!("{lines}[source.nyc]\nkind = \"tables\"\nseen_ttl = \"7d\"\n");
+        Loaded::from_text("stakeout.toml", &text)?.sources(&secrets)
+    };
+    assert!(tables("").is_ok() && tables("[retention]\ngone = \"7d\"\n").is_ok());
+    let refused = tables("[retention]\ngone = \"1d\"\n").err().expect("refused").to_string();
+    assert!(refused.contains("[source.nyc] seen_ttl: expected at most retention.gone"), "{refused}");
+}

@@ -141,7 +141,9 @@ impl Loaded {
         let config = config.clone().with_environment(|variable| secrets.variable(variable));
         let config = config.map_err(|refused| self.refuse_source(name, &refused))?;
         let nobody = Credentials { api_key: "none".to_owned(), auth_token: "none".to_owned() };
-        TablesSource::new(name, &config, nobody).map_err(|refused| self.refuse_source(name, &refused))?;
+        let sound = TablesSource::new(name, &config, nobody).map(drop);
+        let sound = sound.and_then(|()| config.check_retention(self.config.retention.gone.0));
+        sound.map_err(|refused| self.refuse_source(name, &refused))?;
         Ok(config)
     }
 

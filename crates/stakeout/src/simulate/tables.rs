@@ -22,8 +22,6 @@ use super::told::{Tally, Told, tally};
 pub(super) const PARTIES: [u8; 2] = [2, 4];
 /// Dates watched ahead.
 const WINDOW_DAYS: u32 = 14;
-/// Venues on a page.
-const PER_PAGE: u32 = 75;
 /// Everybody needs a first look at everything; what opens before that is nobody's to tell.
 const WARM_UP: Span = Span::mins(15);
 /// Remarks listed in the report.
@@ -38,6 +36,8 @@ pub struct TablesDays {
     pub days: u32,
     /// Venues in the market.
     pub venues: u32,
+    /// Of them on a page.
+    pub per_page: u32,
     /// How often the upstream may be asked.
     pub budget: Rate,
     /// The chance of each sort of fault per request.
@@ -126,6 +126,7 @@ impl TablesDays {
             seed,
             days: 3,
             venues: 150,
+            per_page: 75,
             budget: Rate::per_minute(60.0),
             faults: 0.0,
             outages_per_day: 0.0,
@@ -192,6 +193,7 @@ impl TablesDays {
         TablesConfig {
             days: WINDOW_DAYS,
             party_sizes: PARTIES.map(u32::from).to_vec(),
+            per_page: self.per_page,
             budget: self.budget,
             // Every drop counts the same here: what is compared is their mean delay.
             prime_weight: 1.0,
@@ -201,7 +203,7 @@ impl TablesDays {
 
     /// Requests that a look at one bucket costs.
     fn cost(&self) -> f64 {
-        f64::from(self.venues.div_ceil(PER_PAGE)) * PARTIES.len() as f64
+        f64::from(self.venues.div_ceil(self.per_page)) * PARTIES.len() as f64
     }
 
     /// The interval at which all buckets together spend what the adaptive ones may.

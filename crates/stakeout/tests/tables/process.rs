@@ -7,7 +7,7 @@ use serde_json::{Value as Json, json};
 use stakeout_sim::{Act, Loopback, Seen};
 use tempfile::TempDir;
 
-use crate::support::{page, venue_on};
+use crate::support::{page, page_of, venue_on};
 
 const WHO: [(&str, &str); 2] = [("RESY_API_KEY", "k3y-s3cret"), ("RESY_AUTH_TOKEN", "t0ken-s3cret")];
 
@@ -42,6 +42,13 @@ impl Process {
         let output = self.run(words, &WHO);
         assert!(output.status.success(), "{words}: {output:?}");
         String::from_utf8(output.stdout).expect("UTF-8")
+    }
+
+    fn buckets(&self) -> Vec<String> {
+        let rows = self.says("targets --json");
+        let rows = rows.lines().map(|line| serde_json::from_str::<Json>(line).expect("JSON"));
+        let keys = rows.filter_map(|row| row["spec"]["key"].as_str().map(str::to_owned));
+        keys.filter(|key| key != "window").collect()
     }
 
     fn database(&self) -> PathBuf {
@@ -80,6 +87,117 @@ fn check_looks_at_a_bucket_and_says_what_the_budget_buys() {
     let refused = process.run("check", &[("RESY_API_KEY", "other"), ("RESY_AUTH_TOKEN", "t0ken-s3cret")]);
     let said = format!("{refused:?}");
     assert!(!refused.status.success() && said.contains("redirect") && !said.contains("s3cret"), "{said}");
+}
+
+/// Ten pages per party size, two venues each.
+fn large(seen: &Seen) -> Act {
+    let asked: Json = serde_json::from_slice(&seen.body).expect("a JSON body");
+    let day = asked["slot_filter"]["day"].as_str().expect("a day");
+    let first = 2 * asked["page"].as_i64().expect("a number");
+    let broken = json!({ "id": null, "name": "Nobody" });
+    let hits =
+        [venue_on(day, first, &["20:30"]), if first == 2 { broken } else { venue_on(day, first + 1, &[]) }];
+    Act::json(&page_of(20, 10, &hits))
+}
+
+#[test]
+fn check_looks_at_the_first_pages_of_a_large_box_and_does_not_miss_the_others() {
+    let process = Process::new(large);
+    let checked = process.says("check");
+    assert!(process.upstream.stats().requests < 10, "enough to see that it works");
+    assert!(checked.contains("records in the first of its pages"), "{checked}");
+    assert!(checked.contains("20 venues: "), "{checked}");
+    assert!(!checked.contains("missing_page") && !checked.contains("do_not_add_up"), "{checked}");
+    assert!(checked.contains("bad_venue"), "what was seen is still looked at: {checked}");
+    let down = Process::new(|_| Act::status(500));
+    let said = format!("{:?}", down.run("check", &WHO));
+    assert!(said.contains("server_error"), "{said}");
+}
+
+#[test]
+fn an_upstream_that_repeats_what_it_was_sent_gives_no_secret_away() {
+    // The text that is shown of an answer ends in the middle of the key.
+    let cut = format!("{{\"note\":\"{}k3y-s3cret\"}}", "x".repeat(120 - 10 - 9));
+    let echo = move |seen: &Seen| {
+        let headers: Vec<Json> = seen.headers.iter().map(|(name, value)| json!([name, value])).collect();
+        match seen.n % 4 {
+            0 => Act::json(&json!({ "error": "bad key k3y-s3cret, token t0ken-s3cret" })),
+            1 => Act::json(&json!({ "you_sent": headers })),
+            2 => Act::json(&json!({ "you_sent": json!(headers).to_string() })),
+            _ => Act::body("text/html", cut.clone()),
+        }
+    };
+    let process = Process::new(echo);
+    let mut said = Vec::new();
+    let mut run = |words: &str| {
+        let output = process.run(words, &WHO);
+        said.push((words.to_owned(), [output.stdout, output.stderr].concat()));
+    };
+    run("poll");
+    for bucket in process.buckets() {
+        run(&format!("targets poll-now {bucket}"));
+        run("poll -vv");
+        run(&format!("targets poll-now {bucket}"));
+        run("poll -vv --log-format json");
+    }
+    ["check", "check --json", "targets --json"].into_iter().for_each(run);
+    for file in std::fs::read_dir(process.directory.path()).expect("a directory") {
+        let path = file.expect("a file").path();
+        said.push((path.display().to_string(), std::fs::read(&path).unwrap_or_default()));
+    }
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    assert!(said.iter().any(|(_, found)| text(found).contains("[redacted]")), "something was repeated");
+    let conn = rusqlite::Connection::open(process.database()).expect("open");
+    let samples: i64 = conn.query_row("SELECT count(*) FROM samples", [], |row| row.get(0)).expect("counted");
+    assert!(samples > 0, "and kept");
+    for (place, found) in &said {
+        for secret in ["k3y-s", "t0ken-"] {
+            let found = text(found);
+            let at = found.find(secret).map(|at| found[at.saturating_sub(200)..at].to_owned());
+            assert_eq!(at, None, "{place} has {secret}");
+        }
+    }
+}
+
+#[test]
+fn simulated_days_are_reported_by_these_names() {
+    let process = Process::new(search);
+    let words = "simulate tables --days 1 --venues 6 --budget 1/min --seed 2 --json";
+    let output = process.run(words, &[]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
+    let report: Json = serde_json::from_slice(&output.stdout).expect("JSON");
+    for name in ["seed", "days", "venues", "budget", "drops", "adaptive_to_uniform", "known_rates_to_uniform"]
+    {
+        assert!(!report[name].is_null(), "{name}: {report}");
+    }
+    let numbers = [
+        "requests",
+        "polls",
+        "reported",
+        "false_drops",
+        "outdated_drops",
+        "seen",
+        "missed",
+        "missed_too_short",
+        "missed_beside",
+        "missed_unproven",
+        "missed_though_seen",
+        "mean_delay_ms",
+    ];
+    for way in ["adaptive", "uniform", "oracle"] {
+        let way = &report[way];
+        for name in numbers {
+            assert!(way[name].is_i64(), "{name}: {way}");
+        }
+        assert!(["p50", "p99"].iter().all(|name| way["delay_ms"][*name].is_i64()), "{way}");
+        let count = |name: &str| way[name].as_u64().expect("a number");
+        assert_eq!(count("seen") + count("missed"), report["drops"].as_u64().expect("a number"), "{way}");
+        let why =
+            ["too_short", "beside", "unproven", "though_seen"].map(|why| count(&format!("missed_{why}")));
+        assert_eq!(count("missed"), why.iter().sum::<u64>(), "{way}");
+    }
+    let help = process.says("simulate tables --help");
+    assert!(help.contains("Exits with 1 when, whatever went wrong"), "{help}");
 }
 
 #[test]
