@@ -280,7 +280,8 @@ pub trait Store: Send + Sync + 'static {
         Ok(Some(LaneLease { lease, slow_until: request.slow_until }))
     }
 
-    /// This node's part of a source's limits, nothing while another node has the whole of it; `None` when the source is not known yet. Nobody to agree with: all of it.
+    /// This node's part of a source's limits, nothing while another node has the whole of it; `None` when the source is not
+    /// known yet. Nobody to agree with: all of it.
     async fn grant(&self, request: &GrantRequest) -> Result<Option<Grant>> {
         Ok(Some(Grant {
             until: request.now + request.holds,
