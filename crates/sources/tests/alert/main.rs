@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
-use stakeout_core::alert::{Alerts, Lasts, Moment, Occasion, Question, Ring, Told, Went};
+use stakeout_core::alert::{Alerts, Chains, Lasts, Moment, Occasion, Question, Ring, Told, Went};
 use stakeout_core::judge::{Change, Effect};
 use stakeout_core::{
     Event, EventId, Facts, Field, FieldChange, FieldType, Fingerprint, Kind, Record, Span, Stage, TargetSpec,
@@ -442,6 +442,30 @@ fn what_another_rule_told_is_not_told_again() {
     let night = json!({ "hours": { "from": "22:00", "to": "15:05", "zone": "Pacific/Auckland" } });
     let rung = logged(&look.rings(&rule(night.clone()))[0]);
     assert_eq!(rule(night).again(&rung, at(600)).map(|again| again.awake), Some(false));
+}
+
+#[test]
+fn a_noisy_rule_costs_no_other_its_repeats() {
+    let rule = json!({ "when": { "on": "event", "type": "racing.*" }, "repeat": "10m" });
+    let rules = json!({ "rare": rule, "noisy": rule });
+    let book = RuleBook::new(serde_json::from_value(rules).expect("rules")).expect("a book");
+    let rings = Look::at(0).telling("racing.race.final", json!({})).rings(&book);
+    let rung = |alert: &str, seq: u64| {
+        let ring = rings.iter().find(|ring| ring.alert == alert).expect("both ring");
+        Event { seq, subject: Fingerprint::of("s", &[&seq.to_string()]), ..logged(ring) }
+    };
+    let mut chains = Chains::default();
+    chains.take(&book, rung("rare", 1), at(0));
+    (2..=8).for_each(|seq| chains.take(&book, rung("noisy", seq), at(0)));
+    assert_eq!(chains.keep(5), BTreeMap::from([("alert:noisy".to_owned(), 2)]), "says what it let go");
+    assert!(chains.keep(5).is_empty(), "once");
+    let mut left: Vec<u64> = chains
+        .due(at(600))
+        .iter()
+        .filter_map(|key| Some(chains.ask(&book, key, at(600))?.0.last.seq))
+        .collect();
+    left.sort_unstable();
+    assert_eq!(left, [1, 4, 5, 6, 7, 8], "the oldest of the noisy one");
 }
 
 #[test]
