@@ -100,7 +100,11 @@ impl<'a> Parcels<'a> {
 
     /// Hands over what waits of a parcel; when all of it is through, it is forgotten.
     async fn hand_over(&mut self, parcel: &Parcel, waiting: &[&Delivery]) -> Result<Drained, StoreError> {
-        let drained = deliver_some(self.shared, self.sink, waiting).await;
+        let drained = match waiting {
+            // Somebody has just dropped them.
+            [] => Drained::More,
+            some => deliver_some(self.shared, self.sink, some).await,
+        };
         if self.shared.store.undelivered(self.sink.name(), parcel).await?.is_empty() {
             self.open.retain(|known| known != parcel);
             self.keep(self.shared.clock.now()).await?;
