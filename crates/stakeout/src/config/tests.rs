@@ -263,6 +263,23 @@ fn the_example_works_and_shows_every_key() {
     assert_eq!(example_is_complete(&example), std::collections::BTreeSet::new());
 }
 
+#[test]
+fn a_rule_about_events_that_nobody_tells_is_pointed_out() {
+    let untold = |more: &str| {
+        let text = format!(
+            "[source.shop]\nkind = \"json\"\nurl = \"https://example.org/\"\n\
+             [alert.a]\nwhen = {{ on = \"event\", type = \"json.chnaged\" }}\n\
+             [alert.b]\nwhen = {{ on = \"event\", type = \"json.*\" }}\n{more}"
+        );
+        let loaded = Loaded::from_text("stakeout.toml", &text).expect("valid");
+        let made = loaded.sources(&Secrets::Only(BTreeMap::new()));
+        loaded.untold(&made.map_or(Vec::new(), |wired| wired.sources))
+    };
+    assert_eq!(untold(""), ["alert a waits for \"json.chnaged\", which no source tells"]);
+    let unknown = "[source.nz]\nkind = \"racing\"\n";
+    assert!(untold(unknown).is_empty(), "of a source that cannot be made here nobody knows what it tells");
+}
+
 fn racing(variables: &[(&str, &str)], lines: &str) -> Result<Wired, ConfigError> {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     let text = format!("[source.nz]\nkind = \"racing\"\n{lines}\n");
