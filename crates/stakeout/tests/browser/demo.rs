@@ -52,7 +52,7 @@ impl Demo {
     fn with(arguments: Vec<String>, variables: Vec<(&'static str, String)>, data: TempDir) -> Demo {
         let free = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let port = free.expect("a free port").port();
-        let mut demo = Demo { child: None, port, arguments, variables, data: data };
+        let mut demo = Demo { child: None, port, arguments, variables, data };
         demo.go_on();
         demo
     }
