@@ -94,7 +94,7 @@ async fn run(
         // In virtual time all that happened at this instant is one batch, so that its order is fixed.
         let most = if clock.is_virtual() { usize::MAX } else { MAX_BATCH };
         gather(&mut batch, &mut waiting, most);
-        if !clock.is_virtual() && batch.iter().all(|w| w.poll.is_schedule_only()) {
+        if !clock.is_virtual() && batch.iter().all(|w| w.poll.is_quiet()) {
             // Nobody waits for a schedule: a moment later there is company, and one transaction for all of it.
             tokio::time::sleep(COMPANY).await;
             gather(&mut batch, &mut waiting, most);

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 use stakeout_core::Span;
-use stakeout_core::adherence::{Account, Cause, Look, Punctuality, Run, Sight};
+use stakeout_core::adherence::{Account, Look, Punctuality, Run, Sight};
 
 use super::Backend;
-use super::story::{Poll, World, after, at, due};
-use crate::{CommitOutcome, Effect, EventWrite, PollLog, PollOutcome, Sample};
+use super::story::{Poll, World, after, at, due, late_line};
+use crate::{CommitOutcome, Effect, EventWrite, PollOutcome, Sample};
 
 /// Not a record, not an event, not a due time gets in without the newest token.
 pub async fn a_stale_fence_is_refused_whole(backend: &dyn Backend) {
@@ -229,45 +229,32 @@ pub async fn state_and_outcome_are_remembered(backend: &dyn Backend) {
     );
 }
 
+fn run_from(secs: i64) -> Run {
+    Run::begin(&Look {
+        phase: "T-5m",
+        interval: Span::secs(10),
+        start: at(secs),
+        end: at(secs + 50),
+        sight: Sight::Complete,
+        account: Account {
+            lateness: Span::ms(2),
+            punctuality: Punctuality::OnTime,
+            missed: 0,
+            missed_cause: None,
+        },
+    })
+}
+
 /// What is notable has a line, what is regular a run.
 pub async fn notable_polls_runs_and_failures_are_logged(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a"]).await;
     let mut claim = world.claim_one(0).await;
     let mut logs = Vec::new();
     for n in 1..=3 {
-        let log = PollLog {
-            poll_no: claim.poll_no + 1,
-            due: at(n),
-            sent: at(n + 1),
-            ended: at(n + 2),
-            phase: "T-5m".into(),
-            outcome: PollOutcome::Failed,
-            late: Some(Cause::RateLimit),
-            missed: 2,
-            missed_cause: Some(Cause::Downtime),
-            requests: 4,
-            bytes: 1 << 40,
-            changes: 5,
-            events: 6,
-            error_class: Some("malformed".into()),
-            detail: Some("not JSON".into()),
-        };
-        let look = Look {
-            phase: "T-5m",
-            interval: Span::secs(10),
-            start: at(n * 100),
-            end: at(n * 100 + 50),
-            sight: Sight::Complete,
-            account: Account {
-                lateness: Span::ms(2),
-                punctuality: Punctuality::OnTime,
-                missed: 0,
-                missed_cause: None,
-            },
-        };
+        let log = late_line(claim.poll_no + 1, n);
         let poll = Poll::of(&claim, n).holding(&claim).with(|p| {
             p.log = Some(log.clone());
-            p.finished_run = Some(Run::begin(&look));
+            p.finished_run = Some(run_from(n * 100));
             p.sample =
                 Some(Sample { at: at(n), reason: "malformed".into(), content_type: None, body: vec![0xff] });
         });
@@ -279,4 +266,38 @@ pub async fn notable_polls_runs_and_failures_are_logged(backend: &dyn Backend) {
     let runs = world.store.runs(claim.target, at(160), at(210)).await.expect("runs");
     assert_eq!(runs.iter().map(|run| run.from).collect::<Vec<_>>(), [at(200)], "those that touch the window");
     assert_eq!(world.store.runs(claim.target, at(0), at(999)).await.expect("runs").len(), 3);
+}
+
+/// Polls of one batch that brought nothing: each has its line and its run, but for those that do not count.
+pub async fn a_batch_of_late_polls_is_logged_poll_by_poll(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b", "c", "d", "e"]).await;
+    let mut claims = world.claim(0).await;
+    claims.sort_by_key(|claim| claim.spec.key.clone());
+    let late = |n: usize| {
+        let line = late_line(claims[n].poll_no + 1, n as i64);
+        Poll::of(&claims[n], 5).holding(&claims[n]).with(|p| p.log = Some(line))
+    };
+    // One somebody else has by now, one that brought something, one of which only a run is told, one that is regular.
+    let batch = [
+        late(0).with(|p| p.fence += 1),
+        late(1).with(|p| p.finished_run = Some(run_from(100))),
+        late(2).sees(&claims[2], &[("x", 1)]),
+        late(3).with(|p| (p.log, p.finished_run) = (None, Some(run_from(200)))),
+        late(4).with(|p| p.log = None),
+    ];
+    let batch: Vec<_> = batch.into_iter().rev().map(|poll| poll.0.into()).collect();
+    let mut outcomes = world.store.commit(batch).await.expect("commit");
+    outcomes.reverse();
+    assert_eq!(outcomes.remove(0), CommitOutcome::Stale);
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, CommitOutcome::Done(_))), "{outcomes:?}");
+    for (n, (lines, run)) in
+        [(0, None), (1, Some(100)), (1, None), (0, Some(200)), (0, None)].into_iter().enumerate()
+    {
+        let target = claims[n].target;
+        let logged = world.store.polls(target, 9).await.expect("polls");
+        assert_eq!(logged, vec![late_line(1, n as i64); lines], "{n}");
+        let runs = world.store.runs(target, at(0), at(999)).await.expect("runs");
+        assert_eq!(runs, run.map(run_from).into_iter().collect::<Vec<_>>(), "{n}");
+        assert_eq!(world.row(&claims[n].spec.key).await.last_polled, (n > 0).then(|| at(5)), "{n}");
+    }
 }

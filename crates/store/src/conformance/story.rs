@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use serde_json::json;
+use stakeout_core::adherence::Cause;
 use stakeout_core::{ContentHash, Entry, Event, EventId, Fingerprint, Snapshot, Span, TargetSpec, Time};
 
 use crate::{
     Claim, ClaimRequest, CommitOutcome, Done, Effect, EventFilter, EventWrite, HistoryWrite, PollCommit,
-    PollOutcome, RecordWrite, Release, Schedule, Stamp, Store, StoredRecord, TargetRow, Wanted,
+    PollLog, PollOutcome, RecordWrite, Release, Schedule, Stamp, Store, StoredRecord, TargetRow, Wanted,
 };
 
 /// The source that most stories happen in.
@@ -125,6 +126,27 @@ pub fn request(secs: i64) -> ClaimRequest {
         ahead: Span::ZERO,
         lease: Span::secs(60),
         limit: 1_000,
+    }
+}
+
+/// What the log says of a poll that was late and failed.
+pub fn late_line(poll_no: u64, n: i64) -> PollLog {
+    PollLog {
+        poll_no,
+        due: at(n),
+        sent: at(n + 1),
+        ended: at(n + 2),
+        phase: "T-5m".into(),
+        outcome: PollOutcome::Failed,
+        late: Some(Cause::RateLimit),
+        missed: 2,
+        missed_cause: Some(Cause::Downtime),
+        requests: 4,
+        bytes: 1 << 40,
+        changes: 5,
+        events: 6,
+        error_class: Some("malformed".into()),
+        detail: Some("not JSON".into()),
     }
 }
 

@@ -305,18 +305,25 @@ pub struct PollCommit {
 }
 
 impl PollCommit {
-    /// Whether the poll brought nothing: only its target's row is written.
+    /// Whether losing this poll with the power would lose more than a due time or a line of the log.
+    pub fn brings_news(&self) -> bool {
+        self.snapshot.is_some()
+            || !self.records.is_empty()
+            || !self.releases.is_empty()
+            || !self.history.is_empty()
+            || !self.events.is_empty()
+            || self.reconcile.is_some()
+            || !self.kv.is_empty()
+    }
+
+    /// Whether the poll brought nothing: its target's row is written, and perhaps what the log says of it.
+    pub fn is_quiet(&self) -> bool {
+        !self.brings_news() && self.sample.is_none()
+    }
+
+    /// Whether only its target's row is written.
     pub fn is_schedule_only(&self) -> bool {
-        self.snapshot.is_none()
-            && self.records.is_empty()
-            && self.releases.is_empty()
-            && self.history.is_empty()
-            && self.events.is_empty()
-            && self.reconcile.is_none()
-            && self.kv.is_empty()
-            && self.log.is_none()
-            && self.finished_run.is_none()
-            && self.sample.is_none()
+        self.is_quiet() && self.log.is_none() && self.finished_run.is_none()
     }
 }
 

@@ -1,12 +1,13 @@
 //! Polls become durable: a whole batch in one call.
 //!
-//! Polls that brought nothing go as columns and are written by one `UPDATE`; the others go as JSON, one after the other.
+//! Polls that brought nothing go as columns and are written by one `UPDATE`, with one `INSERT` for what the log says of
+//! them; the others go as JSON, one after the other.
 //! The first try is unguarded; when a poll is to blame, the batch is written again with a savepoint for each. What no
 //! savepoint can save the others from is found by halving.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::sync::{Arc, LazyLock};
 
 use deadpool_postgres::Client;
 use serde::Deserialize;
@@ -23,19 +24,13 @@ const COMMIT: &str = "
     FROM stakeout_commit($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20,
         $21, $22, $23)";
 
+/// The same where the log has something to say of polls that brought nothing.
+static COMMIT_NOTING: LazyLock<String> = LazyLock::new(|| {
+    COMMIT.replace("stakeout_commit(", "stakeout_commit_noting(").replace("$23)", "$23, $24)")
+});
+
 /// How often a batch is tried that met another one on its way.
 const MAX_TRIES: u32 = 3;
-
-/// Whether losing this poll with the power would lose more than a due time or a line of the log.
-fn must_be_synced(poll: &PollCommit) -> bool {
-    poll.snapshot.is_some()
-        || !poll.records.is_empty()
-        || !poll.releases.is_empty()
-        || !poll.history.is_empty()
-        || !poll.events.is_empty()
-        || poll.reconcile.is_some()
-        || !poll.kv.is_empty()
-}
 
 /// Polls that brought nothing, column by column, in order of their targets.
 #[derive(Default)]
@@ -81,6 +76,8 @@ impl<'a> Quiet<'a> {
 struct Batch<'a> {
     quiet: Quiet<'a>,
     quiet_from: Vec<usize>,
+    /// What the log says of them, if anything.
+    notes: Option<String>,
     polled: Vec<i64>,
     polls: Vec<String>,
     snapshots: Vec<Option<Vec<u8>>>,
@@ -100,7 +97,7 @@ impl<'a> Batch<'a> {
         for (n, poll) in polls.iter().enumerate() {
             match poll.nul() {
                 Some(reason) => batch.refused.push((n, reason)),
-                None if each_once && poll.is_schedule_only() => quiet.push(n),
+                None if each_once && poll.is_quiet() => quiet.push(n),
                 None => others.push(n),
             }
         }
@@ -108,6 +105,7 @@ impl<'a> Batch<'a> {
         for n in &quiet {
             batch.quiet.add(&polls[*n], hold(&polls[*n]))?;
         }
+        batch.notes = wire::notes(quiet.iter().map(|n| &*polls[*n]))?;
         for n in &others {
             let poll = &polls[*n];
             batch.polled.push(poll.target.0);
@@ -190,10 +188,10 @@ async fn call(
     guarded: bool,
 ) -> Work<Vec<Row>> {
     let alone = polls.iter().any(|poll| poll.reconcile.is_some());
-    let synced = polls.iter().any(|poll| must_be_synced(poll));
+    let synced = polls.iter().any(|poll| poll.brings_news());
     let publishes = polls.iter().any(|poll| !poll.kv.is_empty());
     let q = &batch.quiet;
-    let parameters: [Parameter<'_>; 23] = [
+    let mut parameters: Vec<Parameter<'_>> = vec![
         &sources,
         &alone,
         &guarded,
@@ -218,7 +216,13 @@ async fn call(
         &synced,
         &publishes,
     ];
-    all(client, COMMIT, &parameters).await
+    match &batch.notes {
+        None => all(client, COMMIT, &parameters).await,
+        Some(notes) => {
+            parameters.push(notes);
+            all(client, &COMMIT_NOTING, &parameters).await
+        }
+    }
 }
 
 /// One outcome per poll; a quiet one that is not spoken of got in as it was offered.

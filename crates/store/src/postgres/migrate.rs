@@ -37,6 +37,7 @@ pub(super) const STEPS: &[&[&str]] = &[
         include_str!("../../migrations/postgres/0005_claims.sql"),
         include_str!("../../migrations/postgres/0005_sharing.sql"),
     ],
+    &[include_str!("../../migrations/postgres/0006_notes.sql")],
 ];
 
 /// What is raised when somebody else was faster.

@@ -1,13 +1,16 @@
 //! What a call carries to the database: polls, targets and derivations as JSON, in the words of our SQL functions.
 //! Bodies go as text inside the text, so that nothing in them is given a meaning on the way.
 
+mod log;
+
 use serde::Serialize;
-use stakeout_core::adherence::{Cause, Run};
 use stakeout_core::{Fingerprint, Time};
 
+pub(super) use self::log::notes;
+use self::log::{LogJson, RunJson};
 use crate::{
-    Base, DeriveCommit, Effect, EventWrite, HistoryWrite, KvSet, Lapsed, NewPlan, PollCommit, PollLog,
-    RecordWrite, Release, Sample, Schedule, Stamp, TargetState, Wanted,
+    Base, DeriveCommit, Effect, EventWrite, HistoryWrite, KvSet, Lapsed, NewPlan, PollCommit, RecordWrite,
+    Release, Sample, Schedule, Stamp, TargetState, Wanted,
 };
 
 /// Sixteen bytes as our SQL reads them.
@@ -296,60 +299,6 @@ fn wanted_all(all: &[Wanted]) -> serde_json::Result<Vec<WantedJson<'_>>> {
 /// The root targets of a source.
 pub(super) fn roots(desired: &[Wanted]) -> serde_json::Result<String> {
     serde_json::to_string(&wanted_all(desired)?)
-}
-
-#[derive(Serialize)]
-struct LogJson<'a> {
-    poll_no: i64,
-    due: i64,
-    sent: i64,
-    ended: i64,
-    phase: &'a str,
-    outcome: &'static str,
-    late: Option<&'static str>,
-    missed: i64,
-    missed_cause: Option<&'static str>,
-    requests: u32,
-    bytes: i64,
-    changes: u32,
-    events: u32,
-    error_class: Option<&'a str>,
-    detail: Option<&'a str>,
-}
-
-impl<'a> LogJson<'a> {
-    fn of(log: &'a PollLog) -> LogJson<'a> {
-        LogJson {
-            poll_no: log.poll_no as i64,
-            due: log.due.us(),
-            sent: log.sent.us(),
-            ended: log.ended.us(),
-            phase: &log.phase,
-            outcome: log.outcome.name(),
-            late: log.late.map(Cause::name),
-            missed: log.missed as i64,
-            missed_cause: log.missed_cause.map(Cause::name),
-            requests: log.requests,
-            bytes: log.bytes as i64,
-            changes: log.changes,
-            events: log.events,
-            error_class: log.error_class.as_deref(),
-            detail: log.detail.as_deref(),
-        }
-    }
-}
-
-#[derive(Serialize)]
-struct RunJson {
-    from: i64,
-    to: i64,
-    body: String,
-}
-
-impl RunJson {
-    fn of(run: &Run) -> serde_json::Result<RunJson> {
-        Ok(RunJson { from: run.from.us(), to: run.to.us(), body: serde_json::to_string(run)? })
-    }
 }
 
 #[derive(Serialize)]

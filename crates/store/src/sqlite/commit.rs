@@ -15,17 +15,6 @@ use super::writer::Tx;
 use super::{derived, events, history, reconcile, records, rows};
 use crate::{CommitOutcome, Done, PollCommit, PollOutcome, Schedule};
 
-/// Whether losing this poll with the power would lose more than a due time or a line of the log.
-pub(super) fn must_be_synced(poll: &PollCommit) -> bool {
-    poll.snapshot.is_some()
-        || !poll.records.is_empty()
-        || !poll.releases.is_empty()
-        || !poll.history.is_empty()
-        || !poll.events.is_empty()
-        || poll.reconcile.is_some()
-        || !poll.kv.is_empty()
-}
-
 /// Whether polls that share a transaction are guarded against each other. Savepoints cost more than most polls, and
 /// polls that have to be undone alone are very rare: so the first try goes without.
 #[derive(Clone, Copy, PartialEq, Eq)]

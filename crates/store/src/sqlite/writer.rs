@@ -229,11 +229,8 @@ impl Writer {
 
     fn commit_group(&mut self, group: Vec<(Vec<Arc<PollCommit>>, Reply)>) {
         let all = || group.iter().flat_map(|(polls, _)| polls);
-        let durability = if all().any(|poll| commit::must_be_synced(poll)) {
-            Durability::Synced
-        } else {
-            Durability::Relaxed
-        };
+        let durability =
+            if all().any(|poll| poll.brings_news()) { Durability::Synced } else { Durability::Relaxed };
         self.counters.polls.fetch_add(all().count() as u64, Ordering::Relaxed);
         let result = match self.try_group(durability, &group, Guard::None) {
             Err(Fault::Unguarded) => self.try_group(durability, &group, Guard::Savepoints),

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stakeout_store::conformance::story::{Poll, World, after, at, request, wanted};
+use stakeout_store::conformance::story::{Poll, World, after, at, late_line, request, wanted};
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
-use stakeout_store::{ClaimRequest, CommitOutcome, Effect, Store};
+use stakeout_store::{Claim, ClaimRequest, CommitOutcome, Effect, Store};
 
 use crate::support::{commit_busy, database, let_everyone_go, number, open, raw};
 
@@ -44,6 +44,26 @@ async fn two_nodes_never_wait_in_a_circle() {
     assert!(seqs.is_sorted());
     for name in ["one", "two", "three"] {
         assert_eq!(worlds[0].record(name).await.expect("stored").holders, 16, "{name}");
+    }
+}
+
+/// Polls that are late have a line in the log, each of them. If that made them wait for those who write records, they
+/// would be later next time, and never get out of being late.
+#[tokio::test]
+async fn late_polls_that_brought_nothing_wait_for_nobody_who_writes_records() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a", "b", "c"]).await;
+    let claims = world.claim(0).await;
+    let writer = raw(&url).await;
+    let locked = "BEGIN; SELECT stakeout_lock_records(ARRAY(SELECT id FROM sources))";
+    writer.batch_execute(locked).await.expect("somebody writes records");
+    let late = |claim: &Claim| Poll::of(claim, 5).holding(claim).with(|p| p.log = Some(late_line(1, 5)));
+    let polls = claims.iter().map(|claim| late(claim).0.into()).collect();
+    let outcomes = tokio::time::timeout(Duration::from_secs(20), world.store.commit(polls)).await;
+    let outcomes = outcomes.expect("they wait for nobody").expect("commit");
+    assert!(outcomes.iter().all(|outcome| matches!(outcome, CommitOutcome::Done(_))), "{outcomes:?}");
+    for claim in &claims {
+        assert_eq!(world.store.polls(claim.target, 9).await.expect("polls"), [late_line(1, 5)]);
     }
 }
 

@@ -3,15 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use stakeout_store::conformance::story::{Poll, SOURCE, World, after, at};
+use stakeout_store::conformance::story::{Poll, World, after, request};
 use stakeout_store::postgres::{LeaseClock, PgOptions, PgStore};
-use stakeout_store::{Claim, Effect, StoreError, TargetFilter, TargetId};
-use tokio_postgres::Client;
+use stakeout_store::{ClaimRequest, Effect, StoreError};
 
 use crate::support::{commit_busy, database, number, open, raw};
 
 /// The schema version of this program.
-const STEPS: i64 = 5;
+const STEPS: i64 = 6;
 
 #[tokio::test]
 async fn nodes_that_start_together_make_one_schema() {
@@ -93,53 +92,6 @@ async fn two_versions_commit_side_by_side_and_a_third_is_one_too_many() {
     assert_eq!(verdicts, [false, true], "two steps are too many, one is not");
 }
 
-/// How the version before took targets; it knows nothing of the function that this one calls.
-const TAKE_BEFORE: &str = "
-    WITH clock AS MATERIALIZED (
-        SELECT CASE WHEN $1 THEN (extract(epoch FROM clock_timestamp()) * 1000000)::bigint ELSE $2 END AS now_us,
-            set_config('synchronous_commit', 'off', true) AS relaxed
-    ), candidates AS MATERIALIZED (
-        SELECT c.* FROM sources s, clock, LATERAL (
-            SELECT t.id, t.due_us, t.focused, t.priority, t.owner IS NOT NULL AS held FROM targets t
-            WHERE t.source_id = s.id AND t.wake_us <= $3
-                AND (t.owner IS NULL OR t.lease_until_us <= clock.now_us)
-            ORDER BY t.wake_us, t.focused DESC, t.priority DESC LIMIT $4
-            FOR UPDATE SKIP LOCKED
-        ) AS c
-        WHERE s.name = ANY ($5)
-        ORDER BY c.due_us, c.focused DESC, c.priority DESC LIMIT $4
-    )
-    UPDATE targets t SET fence = greatest(t.fence + 1, CASE WHEN $1 THEN clock.now_us END), owner = $6,
-        lease_until_us = greatest(clock.now_us, c.due_us) + $7, wake_us = greatest(clock.now_us, c.due_us) + $7
-    FROM candidates c, clock WHERE t.id = c.id
-    RETURNING t.id, t.fence, t.lease_until_us, c.held, clock.now_us";
-
-/// One target, taken as the version before takes it.
-async fn taken_before(raw: &Client, world: &World, secs: i64) -> Claim {
-    let (now, lease) = (at(secs).us(), 60_000_000_i64);
-    let sources = vec![SOURCE];
-    let taken = raw.query_one(TAKE_BEFORE, &[&false, &now, &now, &1_i64, &sources, &"before", &lease]).await;
-    let taken = taken.expect("one is due");
-    let target = TargetId(taken.get(0));
-    let every = TargetFilter { limit: 100, ..TargetFilter::default() };
-    let rows = world.store.targets(&every).await.expect("listed");
-    let row = rows.into_iter().find(|row| row.id == target).expect("just taken");
-    Claim {
-        target,
-        source: row.source,
-        spec: row.spec,
-        incarnation: row.incarnation,
-        fence: taken.get::<_, i64>(1) as u64,
-        lease_until: at(secs + 60),
-        after_expired_lease: false,
-        poll_no: row.poll_no,
-        plan_version: row.plan_version,
-        schedule: row.schedule,
-        state: row.state,
-        snapshot: Default::default(),
-    }
-}
-
 /// A database that the version before has filled is brought up to date; that version's nodes go on beside the new ones,
 /// with what they hold and with what they take.
 #[tokio::test]
@@ -151,13 +103,16 @@ async fn a_filled_database_is_brought_further_while_the_version_before_goes_on()
     let before = World::with(Arc::new(before), &["a", "b", "c", "d"]).await;
     let version = "SELECT max(step)::bigint FROM schema_steps";
     assert_eq!(number(&raw, version).await, STEPS - 1);
-    let held = taken_before(&raw, &before, 1).await;
+    let one = |secs: i64| ClaimRequest { limit: 1, ..request(secs) };
+    let take =
+        async |secs: i64| before.store.claim(one(secs)).await.expect("claim").pop().expect("one is due");
+    let held = take(1).await;
     let told = Poll::of(&held, 2).holding(&held).sees(&held, &[("x", 1)]);
     before.done(told.clone().tells(&held, "drop", "x", Effect::Appeared)).await;
 
     let new = World { store: open(&url).await };
     assert_eq!(number(&raw, version).await, STEPS);
-    let beside = taken_before(&raw, &before, 3).await;
+    let beside = take(3).await;
     let mut claims = new.claim(4).await;
     assert_eq!(claims.len(), 2, "what the version before holds is left to it");
     for world in [&before, &new] {
