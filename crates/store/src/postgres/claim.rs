@@ -16,11 +16,14 @@ use crate::{Claim, ClaimRequest, TargetId};
 const TAKE: &str = "
     SELECT o_id, o_fence, o_lease_until, o_held, o_now FROM stakeout_take($1, $2, $3, $4, $5, $6, $7)";
 
+/// Each snapshot is looked up by its key (`OFFSET` keeps it a query of its own). As a join it would be planned while
+/// there are few of them, and all of them would be read for every claim until somebody analyses the table.
 static READ: LazyLock<String> = LazyLock::new(|| {
     format!(
         "SELECT s.name AS source, t.fence, t.incarnation, t.poll_no, t.plan_version,
              coalesce(n.version, 0) AS version, n.body, {}, {}, {}
-         FROM targets t JOIN sources s ON s.id = t.source_id LEFT JOIN snapshots n ON n.target_id = t.id
+         FROM targets t JOIN sources s ON s.id = t.source_id
+         LEFT JOIN LATERAL (SELECT version, body FROM snapshots WHERE target_id = t.id OFFSET 0) AS n ON true
          WHERE t.id = ANY ($1)",
         rows::SCHEDULE,
         rows::SPEC,

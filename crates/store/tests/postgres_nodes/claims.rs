@@ -68,6 +68,34 @@ async fn a_claim_reads_no_more_rows_than_it_takes() {
     assert!(read <= 10 * taken, "{read} rows read to take {taken}");
 }
 
+/// Of what targets hold, a claim reads what it takes; also when it was planned while there was nothing to read.
+#[tokio::test]
+async fn a_claim_reads_no_other_snapshots() {
+    const TARGETS: i64 = 2_000;
+    const CLAIMS: i64 = 10;
+    const LIMIT: u32 = 50;
+    let url = database!();
+    let raw = raw(&url).await;
+    let keys: Vec<String> = (0..TARGETS).map(|n| format!("t{n:04}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let world = World::with(open(&url).await, &keys).await;
+    let some = || ClaimRequest { limit: LIMIT, ..request(1) };
+    raw.batch_execute("ALTER TABLE snapshots SET (autovacuum_enabled = off)").await.expect("nobody analyses");
+    // Often enough for a plan that is kept.
+    for _ in 0..CLAIMS {
+        world.store.claim(some()).await.expect("claim");
+    }
+    let fill = "INSERT INTO snapshots (target_id, version, records, body) SELECT id, 1, 0, '' FROM targets";
+    raw.batch_execute(fill).await.expect("filled");
+    for _ in 0..CLAIMS {
+        assert_eq!(world.store.claim(some()).await.expect("claim").len(), LIMIT as usize);
+    }
+    let_everyone_go(world, &raw).await;
+    let read = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'snapshots'";
+    let (read, taken) = (number(&raw, read).await, CLAIMS * i64::from(LIMIT));
+    assert!((taken..=2 * taken).contains(&read), "{read} snapshots read for {taken} targets");
+}
+
 /// Clocks that are ten minutes off take nothing from a holder, and lose nothing of their own.
 #[tokio::test]
 async fn the_databases_clock_decides_leases() {
