@@ -38,9 +38,13 @@ pub(super) async fn records(
 ) -> Work<Vec<StoredRecord>> {
     let prints: Vec<[u8; 16]> = prints.iter().map(|print| print.to_bytes()).collect();
     let prints: Vec<&[u8]> = prints.iter().map(|print| print.as_slice()).collect();
+    // Each by its key (`OFFSET` keeps it a query of its own): as a join this would be planned while there are few, and all
+    // of them would be read for every poll until somebody analyses the table.
     let sql = format!(
-        "SELECT {RECORD} {OF_SOURCE} JOIN unnest($2::bytea[]) WITH ORDINALITY AS w (print, n) ON r.fingerprint = w.print
-         WHERE s.name = $1 ORDER BY w.n"
+        "SELECT {RECORD} FROM unnest($2::bytea[]) WITH ORDINALITY AS w (print, n) CROSS JOIN LATERAL (
+             SELECT * FROM records WHERE source_id = (SELECT id FROM sources WHERE name = $1) AND fingerprint = w.print
+             OFFSET 0
+         ) AS r ORDER BY w.n"
     );
     all(client, &sql, &[&source, &prints], stored_record).await
 }
@@ -54,11 +58,12 @@ pub(super) async fn siblings(
     let bytes = |print: Fingerprint| print.to_bytes().to_vec();
     let (parents, groups): (Vec<Vec<u8>>, Vec<Vec<u8>>) =
         families.iter().map(|(parent, group)| (bytes(*parent), bytes(*group))).unzip();
-    let sql = format!(
-        "SELECT r.fingerprint, r.group_print, r.holders, r.gone_us {OF_SOURCE}
-         JOIN unnest($2::bytea[], $3::bytea[]) AS w (parent, grp) ON r.parent = w.parent AND r.group_print = w.grp
-         WHERE s.name = $1 ORDER BY r.fingerprint"
-    );
+    let sql = "SELECT r.fingerprint, r.group_print, r.holders, r.gone_us
+        FROM unnest($2::bytea[], $3::bytea[]) AS w (parent, grp) CROSS JOIN LATERAL (
+            SELECT fingerprint, group_print, holders, gone_us FROM records
+            WHERE source_id = (SELECT id FROM sources WHERE name = $1) AND parent = w.parent AND group_print = w.grp
+            OFFSET 0
+        ) AS r ORDER BY r.fingerprint";
     let read = |row: &Row| {
         Ok(Sibling {
             fingerprint: rows::print(row, "fingerprint")?,
@@ -67,7 +72,7 @@ pub(super) async fn siblings(
             gone: rows::opt_time(row, "gone_us")?,
         })
     };
-    all(client, &sql, &[&source, &parents, &groups], read).await
+    all(client, sql, &[&source, &parents, &groups], read).await
 }
 
 /// What a target holds.

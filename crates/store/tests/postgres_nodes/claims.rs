@@ -7,7 +7,7 @@ use stakeout_store::conformance::story::{Poll, SOURCE, World, after, at, request
 use stakeout_store::postgres::{PgOptions, PgStore};
 use stakeout_store::{ClaimRequest, CommitOutcome, PollCommit, Store};
 
-use crate::support::{busy, database, let_everyone_go, number, open, raw};
+use crate::support::{busy, database, number, open, raw};
 
 /// Two nodes claim at once: every target goes to exactly one, and nobody waits.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -36,64 +36,6 @@ async fn a_target_is_claimed_by_one_node() {
     taken.extend(world.claim_keys(1).await);
     taken.sort();
     assert_eq!(taken, keys, "each once");
-}
-
-/// A claim walks its index and stops at its limit, however much is due and whether or not anybody has analysed the table.
-#[tokio::test]
-async fn a_claim_reads_no_more_rows_than_it_takes() {
-    const TARGETS: usize = 10_000;
-    const CLAIMS: i64 = 10;
-    const LIMIT: u32 = 50;
-    let url = database!();
-    let raw = raw(&url).await;
-    let store = open(&url).await;
-    raw.batch_execute("ALTER TABLE targets SET (autovacuum_enabled = off)")
-        .await
-        .expect("nobody analyses it");
-    let keys: Vec<String> = (0..TARGETS).map(|n| format!("t{n:04}")).collect();
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let_everyone_go(World::with(store, &keys).await, &raw).await;
-    raw.batch_execute("SELECT pg_stat_reset()").await.expect("starts counting");
-    let world = World { store: open(&url).await };
-    for _ in 0..CLAIMS {
-        let claims = world.store.claim(ClaimRequest { limit: LIMIT, ..request(1) }).await.expect("claim");
-        assert_eq!(claims.len(), LIMIT as usize);
-    }
-    let_everyone_go(world, &raw).await;
-    let read =
-        "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'targets'";
-    let (read, taken) = (number(&raw, read).await, CLAIMS * i64::from(LIMIT));
-    assert!(read >= taken, "the numbers were handed in");
-    // Found, taken and read. What was taken before is no longer where the walk begins.
-    assert!(read <= 10 * taken, "{read} rows read to take {taken}");
-}
-
-/// Of what targets hold, a claim reads what it takes; also when it was planned while there was nothing to read.
-#[tokio::test]
-async fn a_claim_reads_no_other_snapshots() {
-    const TARGETS: i64 = 2_000;
-    const CLAIMS: i64 = 10;
-    const LIMIT: u32 = 50;
-    let url = database!();
-    let raw = raw(&url).await;
-    let keys: Vec<String> = (0..TARGETS).map(|n| format!("t{n:04}")).collect();
-    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
-    let world = World::with(open(&url).await, &keys).await;
-    let some = || ClaimRequest { limit: LIMIT, ..request(1) };
-    raw.batch_execute("ALTER TABLE snapshots SET (autovacuum_enabled = off)").await.expect("nobody analyses");
-    // Often enough for a plan that is kept.
-    for _ in 0..CLAIMS {
-        world.store.claim(some()).await.expect("claim");
-    }
-    let fill = "INSERT INTO snapshots (target_id, version, records, body) SELECT id, 1, 0, '' FROM targets";
-    raw.batch_execute(fill).await.expect("filled");
-    for _ in 0..CLAIMS {
-        assert_eq!(world.store.claim(some()).await.expect("claim").len(), LIMIT as usize);
-    }
-    let_everyone_go(world, &raw).await;
-    let read = "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'snapshots'";
-    let (read, taken) = (number(&raw, read).await, CLAIMS * i64::from(LIMIT));
-    assert!((taken..=2 * taken).contains(&read), "{read} snapshots read for {taken} targets");
 }
 
 /// Clocks that are ten minutes off take nothing from a holder, and lose nothing of their own.

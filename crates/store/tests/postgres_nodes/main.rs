@@ -3,6 +3,7 @@
 mod claims;
 mod commits;
 mod moving;
+mod reading;
 mod refusals;
 mod schema;
 mod sharing;
