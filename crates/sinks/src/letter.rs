@@ -1,5 +1,6 @@
 //! What a mail says: about one event, or about several.
 
+use sha2::{Digest, Sha256};
 use stakeout_core::Event;
 
 use crate::words::Words;
@@ -35,13 +36,15 @@ impl Letter {
     }
 }
 
-/// That of the event; of several, those of the first and the last.
+/// That of the event; of several, one that stands for all of them in their order: a part of them is another mail.
 fn id(events: &[&Event]) -> String {
-    match events {
-        [] => String::new(),
-        [one] => one.id.to_string(),
-        [first, .., last] => format!("{}.{}", first.id, last.id),
+    if let [one] = events {
+        return one.id.to_string();
     }
+    let mut hash = Sha256::new();
+    events.iter().for_each(|event| hash.update(event.id.0.to_be_bytes()));
+    let half = hash.finalize().iter().take(16).fold(0u128, |so_far, byte| so_far << 8 | u128::from(*byte));
+    format!("digest.{half:032x}")
 }
 
 /// Without line ends, which would end the header, and of a length that lists can show.
@@ -128,10 +131,25 @@ mod tests {
         let events: Vec<&Event> = events.iter().collect();
         let letter = Letter::about(&events);
         assert_eq!(letter.subject, "Odds fell (and 2 more)");
-        assert_eq!(letter.id, format!("{}.{}", events[0].id, events[2].id));
+        // Computed by other means: it must never change, or a digest that is sent again would be another mail.
+        assert_eq!(letter.id, "digest.0b64f478d99c825f63acfab02a6523db");
         for event in events {
             let id = event.id.to_string();
             assert!(letter.text.contains(&id) && letter.html.contains(&id), "{id}");
+        }
+    }
+
+    #[test]
+    fn a_digest_is_another_mail_than_any_part_of_it() {
+        let events = [1, 2, 3, 4].map(|n| event(n, "Odds fell"));
+        let id = |numbers: &[usize]| {
+            let some: Vec<&Event> = numbers.iter().map(|n| &events[*n]).collect();
+            Letter::about(&some).id
+        };
+        let whole = id(&[0, 1, 2, 3]);
+        assert_eq!(whole, id(&[0, 1, 2, 3]), "the same whenever it is sent");
+        for part in [&[0, 3][..], &[0, 1, 3], &[0, 2, 3], &[1, 2, 3], &[0, 2, 1, 3], &[0]] {
+            assert_ne!(whole, id(part), "{part:?}");
         }
     }
 
