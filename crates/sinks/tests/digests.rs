@@ -42,6 +42,9 @@ struct Receiver {
     clock: Clock,
     takes_from: Time,
     tries: Arc<Mutex<Vec<Vec<u64>>>>,
+    store: Arc<SqliteStore>,
+    /// What somebody drops while it is taking a digest.
+    dropped_meanwhile: Arc<Mutex<Vec<u64>>>,
 }
 
 #[async_trait]
@@ -57,6 +60,10 @@ impl Sink for Receiver {
     }
     async fn deliver_all(&self, events: &[&Event]) -> Vec<Result<(), SinkError>> {
         self.tries.lock().expect("lock").push(events.iter().map(|event| event.seq).collect());
+        let dropped = std::mem::take(&mut *self.dropped_meanwhile.lock().expect("lock"));
+        for seq in dropped {
+            self.store.drop_deliveries("digests", Chosen::One(seq)).await.expect("dropped");
+        }
         let answer = || match self.clock.now() >= self.takes_from {
             true => Ok(()),
             false => Err(SinkError::Refused("not now".to_owned())),
@@ -69,11 +76,13 @@ impl Sink for Receiver {
 struct Story {
     store: Arc<SqliteStore>,
     tries: Arc<Mutex<Vec<Vec<u64>>>>,
+    dropped_meanwhile: Arc<Mutex<Vec<u64>>>,
 }
 
 impl Story {
     fn new() -> Story {
-        Story { store: Arc::new(SqliteStore::in_memory().expect("store")), tries: Arc::default() }
+        let store = Arc::new(SqliteStore::in_memory().expect("store"));
+        Story { store, tries: Arc::default(), dropped_meanwhile: Arc::default() }
     }
 
     /// Runs between two moments with a receiver that takes digests from a third on; `meanwhile` is done on the way.
@@ -86,8 +95,13 @@ impl Story {
         let source = Arc::new(JsonSource::new("s", &config, vec![]).expect("a source"));
         let mut config = EngineConfig::new(self.store.clone(), vec![source], Arc::new(Still));
         config.clock = clock.clone();
-        let tries = Arc::clone(&self.tries);
-        config.sinks = vec![Arc::new(Receiver { clock: clock.clone(), takes_from, tries })];
+        config.sinks = vec![Arc::new(Receiver {
+            clock: clock.clone(),
+            takes_from,
+            tries: Arc::clone(&self.tries),
+            store: Arc::clone(&self.store),
+            dropped_meanwhile: Arc::clone(&self.dropped_meanwhile),
+        })];
         runtime.block_on(async {
             let engine = Engine::start(config).await.expect("start");
             meanwhile(&clock).await;
@@ -228,6 +242,31 @@ fn a_digest_that_was_dropped_is_forgotten() {
         let later = story.tell(2, clock.now()).await;
         clock.sleep_until(minute(90)).await;
         assert_eq!(story.remembered().await, Some(json!({ "open": [later] })));
+    });
+}
+
+/// Two digests are due together; while the first is on its way, somebody drops the second.
+#[test]
+fn a_digest_that_is_dropped_when_its_turn_comes_is_not_sent_empty() {
+    let story = Story::new();
+    story.run(START, minute(400), minute(100), async |clock| {
+        let mut digests = Vec::new();
+        for (minutes, count) in [(1, 3), (20, 2)] {
+            clock.sleep_until(minute(minutes)).await;
+            digests.push(story.tell(count, clock.now()).await);
+        }
+        clock.sleep_until(minute(60)).await;
+        assert_eq!(story.parcels(), digests, "each was refused");
+        clock.sleep_until(minute(110)).await;
+        *story.dropped_meanwhile.lock().expect("lock") = digests[1].clone();
+        for digest in &digests {
+            story.store.retry_deliveries("digests", Chosen::One(digest[0])).await.expect("retried");
+        }
+        clock.sleep_until(minute(120)).await;
+        assert!(story.dropped_meanwhile.lock().expect("lock").is_empty(), "it was dropped");
+        assert_eq!(story.left().await, (0, 0));
+        assert_eq!(story.parcels(), digests, "no other was handed over");
+        assert_eq!(story.remembered().await, None);
     });
 }
 
