@@ -8,12 +8,32 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 
-/// Which hosts may be connected to whatever their addresses are.
-#[derive(Clone, Debug, Default)]
+/// Which hosts may be connected to whatever their addresses are, and who knows the addresses.
+#[derive(Clone)]
 pub struct Guard {
     allowed: Arc<[String]>,
+    names: Arc<dyn Names>,
+}
+
+/// Who knows where hosts are.
+#[async_trait]
+pub trait Names: Send + Sync + 'static {
+    /// The addresses of a host, with this port.
+    async fn find(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>>;
+}
+
+/// The system, with its files and its name servers.
+#[derive(Clone, Copy, Debug)]
+pub struct System;
+
+#[async_trait]
+impl Names for System {
+    async fn find(&self, host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
+        Ok(tokio::net::lookup_host((host, port)).await?.collect())
+    }
 }
 
 /// An address that nobody allowed.
@@ -40,9 +60,9 @@ pub enum AddressRefused {
 }
 
 impl Guard {
-    /// Allows these hosts, by name or by address.
-    pub fn allowing(hosts: &[String]) -> Guard {
-        Guard { allowed: hosts.iter().map(|host| plain(host)).collect() }
+    /// Allows these hosts, by name or by address, and asks `names` where hosts are.
+    pub fn new(allow: &[String], names: Arc<dyn Names>) -> Guard {
+        Guard { allowed: allow.iter().map(|host| plain(host)).collect(), names }
     }
 
     /// Whether a host is allowed whatever its addresses are.
@@ -71,8 +91,7 @@ impl Guard {
     pub async fn resolve(&self, host: &str, port: u16) -> Result<Vec<SocketAddr>, AddressRefused> {
         let unknown = |error: String| AddressRefused::Unknown { host: plain(host), error };
         let name = plain(host);
-        let found = tokio::net::lookup_host((name.as_str(), port)).await;
-        let found: Vec<SocketAddr> = found.map_err(|error| unknown(error.to_string()))?.collect();
+        let found = self.names.find(&name, port).await.map_err(|error| unknown(error.to_string()))?;
         if found.is_empty() {
             return Err(unknown("it has no address".to_owned()));
         }
@@ -226,16 +245,20 @@ mod tests {
 
     #[tokio::test]
     async fn a_name_that_leads_inside_is_refused_unless_it_is_allowed() {
-        let closed = Guard::default();
+        let guard = |allow: &[&str]| {
+            let allow: Vec<String> = allow.iter().map(|&host| host.to_owned()).collect();
+            Guard::new(&allow, Arc::new(System))
+        };
+        let closed = guard(&[]);
         let refused = closed.resolve("localhost", 80).await.expect_err("refused");
         assert!(matches!(&refused, AddressRefused::Inside { host, .. } if host == "localhost"), "{refused}");
         assert!(refused.to_string().contains("allow = [\"localhost\"]"), "{refused}");
-        let open = Guard::allowing(&["LocalHost.".to_owned()]);
+        let open = guard(&["LocalHost."]);
         assert!(open.resolve("localhost", 80).await.is_ok_and(|found| !found.is_empty()));
         // Allowed is the name, not where it leads: another name for the same place is another matter.
         assert!(open.resolve("127.0.0.1", 80).await.is_err());
         assert!(open.check_literal("[::1]").is_err());
-        assert!(Guard::allowing(&["::1".to_owned()]).check_literal("[::1]").is_ok());
+        assert!(guard(&["::1"]).check_literal("[::1]").is_ok());
         assert!(closed.check_literal("example.org").is_ok(), "a name is checked when it is resolved");
     }
 }

@@ -1,6 +1,7 @@
 //! Any HTTP interface: a request whose body is a template. It covers ntfy, Slack, Discord, Telegram and the like.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use reqwest::Method;
@@ -11,7 +12,7 @@ use stakeout_core::Event;
 use stakeout_engine::{Sink, SinkError};
 use stakeout_sources::written::{Duration, Secret};
 
-use crate::address::Guard;
+use crate::address::{Guard, Names, System};
 use crate::outgoing::{self, Outgoing};
 use crate::takes::Takes;
 use crate::template::Template;
@@ -96,7 +97,17 @@ pub struct HttpSink {
 impl HttpSink {
     /// A sink of that name, with the secrets that were found.
     pub fn new(name: &str, config: &HttpConfig, found: &Found) -> Result<HttpSink, Refused> {
-        let guard = Guard::allowing(&config.allow);
+        HttpSink::asking(name, config, found, Arc::new(System))
+    }
+
+    /// The same, but `names` are asked where its host is.
+    pub fn asking(
+        name: &str,
+        config: &HttpConfig,
+        found: &Found,
+        names: Arc<dyn Names>,
+    ) -> Result<HttpSink, Refused> {
+        let guard = Guard::new(&config.allow, names);
         config.events.check()?;
         outgoing::check_concurrency(config.concurrency)?;
         let mut headers = HeaderMap::new();

@@ -1,6 +1,7 @@
 //! E-mail over SMTP with TLS: text and HTML, one mail per event or one for all within a time.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use lettre::message::{Mailbox, MultiPart};
@@ -17,7 +18,7 @@ use stakeout_engine::{Sink, SinkError};
 use stakeout_sources::written::{Duration, Secret};
 use tracing::warn;
 
-use crate::address::Guard;
+use crate::address::{Guard, Names, System};
 use crate::letter::Letter;
 use crate::outgoing;
 use crate::takes::Takes;
@@ -111,7 +112,17 @@ pub struct MailSink {
 impl MailSink {
     /// A sink of that name, with the secrets that were found.
     pub fn new(name: &str, config: &MailConfig, found: &Found) -> Result<MailSink, Refused> {
-        let guard = Guard::allowing(&config.allow);
+        MailSink::asking(name, config, found, Arc::new(System))
+    }
+
+    /// The same, but `names` are asked where its host is.
+    pub fn asking(
+        name: &str,
+        config: &MailConfig,
+        found: &Found,
+        names: Arc<dyn Names>,
+    ) -> Result<MailSink, Refused> {
+        let guard = Guard::new(&config.allow, names);
         guard.check_literal(&config.host).map_err(|error| Refused::new("host", error.to_string()))?;
         config.events.check()?;
         outgoing::check_timeout(config.timeout)?;

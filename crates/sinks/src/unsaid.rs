@@ -2,6 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use serde_json::Value as Json;
 
 /// What stands in place of a secret.
 const REDACTED: &str = "[redacted]";
@@ -11,16 +12,24 @@ const REDACTED: &str = "[redacted]";
 pub(crate) struct Unsaid(Vec<String>);
 
 impl Unsaid {
-    /// A user's name and password: as they are, and as SMTP sends them.
-    pub(crate) fn of_login(user: &str, password: &str) -> Unsaid {
-        let plain = [user.to_owned(), password.to_owned()];
-        let coded = plain.clone().map(|secret| STANDARD.encode(secret));
-        let together = STANDARD.encode(format!("\0{user}\0{password}"));
-        let mut all: Vec<String> = plain.into_iter().chain(coded).chain([together]).collect();
+    /// These: as they are, in Base64 and as JSON writes them.
+    pub(crate) fn of<'a>(secrets: impl IntoIterator<Item = &'a str>) -> Unsaid {
+        let forms = |secret: &str| {
+            let quoted = Json::from(secret).to_string();
+            [secret.to_owned(), STANDARD.encode(secret), quoted[1..quoted.len() - 1].to_owned()]
+        };
+        let mut all: Vec<String> = secrets.into_iter().flat_map(forms).collect();
         all.retain(|secret| !secret.is_empty());
         // The longest first: one of them may be a part of another.
         all.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
+        all.dedup();
         Unsaid(all)
+    }
+
+    /// A user's name and password: also together, as SMTP sends them.
+    pub(crate) fn of_login(user: &str, password: &str) -> Unsaid {
+        let together = format!("\0{user}\0{password}");
+        Unsaid::of([user, password].into_iter().chain((together.len() > 2).then_some(together.as_str())))
     }
 
     /// The same words without the secrets, however they are capitalised.
@@ -56,5 +65,9 @@ mod tests {
         assert_eq!(unsaid.in_words("anna, ünd anna"), "[redacted], ünd [redacted]");
         assert_eq!(Unsaid::default().in_words("550 no such user"), "550 no such user");
         assert_eq!(Unsaid::of_login("", "").in_words("as it was"), "as it was");
+        let token = Unsaid::of([r#"to"k\en"#]);
+        for said in [r#"to"k\en"#, r#"to\"k\\en"#, "dG8ia1xlbg=="] {
+            assert_eq!(token.in_words(&format!("-ERR {said}")), "-ERR [redacted]");
+        }
     }
 }

@@ -1,5 +1,6 @@
 //! Webhooks by the Standard Webhooks specification: signed CloudEvents, the event's id on every try, a fresh timestamp.
 
+use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -15,7 +16,7 @@ use stakeout_core::Event;
 use stakeout_engine::{Sink, SinkError};
 use stakeout_sources::written::{Duration, Secret};
 
-use crate::address::Guard;
+use crate::address::{Guard, Names, System};
 use crate::cloud_event::{CONTENT_TYPE, cloud_event};
 use crate::outgoing::{self, Outgoing};
 use crate::takes::Takes;
@@ -72,7 +73,17 @@ pub struct WebhookSink {
 impl WebhookSink {
     /// A sink of that name, with the secrets that were found.
     pub fn new(name: &str, config: &WebhookConfig, found: &Found) -> Result<WebhookSink, Refused> {
-        let guard = Guard::allowing(&config.allow);
+        WebhookSink::asking(name, config, found, Arc::new(System))
+    }
+
+    /// The same, but `names` are asked where its host is.
+    pub fn asking(
+        name: &str,
+        config: &WebhookConfig,
+        found: &Found,
+        names: Arc<dyn Names>,
+    ) -> Result<WebhookSink, Refused> {
+        let guard = Guard::new(&config.allow, names);
         config.events.check()?;
         outgoing::check_concurrency(config.concurrency)?;
         let mut keys = vec![Key::read("secret", found.get("secret"))?];

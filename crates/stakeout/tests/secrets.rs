@@ -19,7 +19,7 @@ use rusqlite::{Connection, OpenFlags};
 use stakeout_sim::{Act, Loopback, Seen};
 
 /// What must be seen by nobody but the receiver it is meant for, by the variable it comes from.
-const SECRETS: [(&str, &str); 11] = [
+const SECRETS: [(&str, &str); 12] = [
     ("UPSTREAM_TOKEN", "Bearer upstream-4c1f7e9a2b"),
     ("HOOK_URL_PART", "hook-path-9d21c07bd4"),
     ("HOOK_SECRET", "whsec_c2lnbmluZy1zZWNyZXQtb2YtdGhlLWhvb2stMDAwMQ=="),
@@ -29,6 +29,7 @@ const SECRETS: [(&str, &str); 11] = [
     ("SMTP_PASSWORD", "smtp-battery-staple-63"),
     ("NATS_PASSWORD", "nats-password-88e1d0"),
     ("NATS_TOKEN", "nats-token-40aa9c17"),
+    ("NATS_PASS", "eyJ0eXAiOiJKV1QifQ.jwt-of-nobody-6b1f"),
     ("NATS_SEED", "SUANQDPB2RUOE4ETUA26CNX7FUKE5ZZKFCQIIW63OX225F2CO7UEXTM7ZY"),
     ("SMTP_USER", "smtp-user-5d0f72"),
 ];
@@ -62,7 +63,7 @@ fn keeps_silent(place: &str, found: &[u8]) {
     }
 }
 
-/// A broker that lets nobody in, and tells with what they tried.
+/// A broker that lets nobody in, and tells with what they tried: us, and whoever tried.
 fn broker() -> (u16, Receiver<String>) {
     let listener = TcpListener::bind("127.0.0.1:0").expect("binds");
     let port = listener.local_addr().expect("an address").port();
@@ -75,7 +76,7 @@ fn broker() -> (u16, Receiver<String>) {
             let greeted = stream.get_mut().write_all(format!("{info}\r\n").as_bytes());
             if greeted.and_then(|()| stream.read_line(&mut line)).is_ok() {
                 // They may be gone by now, and so may whoever listens.
-                let _ = stream.get_mut().write_all(b"-ERR 'Authorization Violation'\r\n");
+                let _ = stream.get_mut().write_all(format!("-ERR 'not with {}'\r\n", line.trim()).as_bytes());
                 let _ = told.send(line);
             }
         }
@@ -144,8 +145,9 @@ fn no_log_row_answer_or_message_has_a_secret() {
     std::fs::write(dir.path().join("ca.pem"), &mail.ca).expect("written");
     let secret = |name: &str| SECRETS.iter().find(|(known, _)| *known == name).expect("known").1;
     let credentials = format!(
-        "-----BEGIN NATS USER JWT-----\njwt-of-nobody\n------END NATS USER JWT------\n\n\
+        "-----BEGIN NATS USER JWT-----\n{}\n------END NATS USER JWT------\n\n\
          -----BEGIN USER NKEY SEED-----\n{}\n------END USER NKEY SEED------\n",
+        secret("NATS_PASS"),
         secret("NATS_SEED")
     );
     let variables: Vec<(&str, String)> = SECRETS
@@ -267,7 +269,7 @@ allow = ["127.0.0.1"]
     until("six sinks have refused something", || count() == Some(6));
     assert!(tried(&password_tried).contains(secret("NATS_PASSWORD")));
     assert!(tried(&token_tried).contains(secret("NATS_TOKEN")));
-    assert!(tried(&seed_tried).contains("jwt-of-nobody"));
+    assert!(tried(&seed_tried).contains(secret("NATS_PASS")));
     let seen = receiver.seen();
     for path in [secret("HOOK_URL_PART"), secret("BOT_TOKEN"), "moved"] {
         assert!(seen.iter().any(|seen| seen.path.contains(path)), "{path} was asked");
@@ -319,6 +321,10 @@ allow = ["127.0.0.1"]
     assert!(files >= 4, "database, log, configuration and certificate: {files}");
     let log = std::fs::read_to_string(&log).expect("a log");
     assert!(log.contains("TRACE") && log.contains("delivery failed"), "everything was logged");
+    assert!(
+        log.contains("not with") && log.contains("[redacted]"),
+        "what the brokers said, but for the secrets"
+    );
     what_cannot_be_is_refused_without_being_shown(dir.path(), &variables);
 }
 
@@ -329,7 +335,7 @@ fn what_cannot_be_is_refused_without_being_shown(dir: &Path, variables: &[(&str,
         ("HOOK_URL", format!("ftp://127.0.0.1/{}", SECRETS[1].1)),
         ("BOT_URL", format!("not a url {}", SECRETS[5].1)),
         ("CHAT_TOKEN", format!("{}\n", SECRETS[4].1)),
-        ("NATS_CREDENTIALS", SECRETS[9].1.to_owned()),
+        ("NATS_CREDENTIALS", SECRETS[10].1.to_owned()),
     ] {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stakeout"));
         command.args(["-vv", "poll"]).current_dir(dir).envs(variables.iter().cloned()).env(wrong, value);

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use stakeout_engine::Sink;
 use stakeout_sinks::http::{HttpConfig, HttpSink};
 use stakeout_sinks::mail::{MailConfig, MailSink};
-use stakeout_sinks::nats::{Access, NatsConfig, NatsSink};
+use stakeout_sinks::nats::{NatsConfig, NatsSink};
 use stakeout_sinks::webhook::{WebhookConfig, WebhookSink};
 use stakeout_sinks::{Found, Refused};
 use stakeout_sources::written::Secret;
@@ -41,7 +41,7 @@ impl SinkConfig {
 
     fn sink(&self, name: &str, found: &Found) -> Result<Arc<dyn Sink>, Refused> {
         Ok(match self {
-            SinkConfig::Nats(config) => Arc::new(NatsSink::new(name, config, Access::of(found)?)?),
+            SinkConfig::Nats(config) => Arc::new(NatsSink::new(name, config, found)?),
             SinkConfig::Webhook(config) => Arc::new(WebhookSink::new(name, config, found)?),
             SinkConfig::Http(config) => Arc::new(HttpSink::new(name, config, found)?),
             SinkConfig::Mail(config) => Arc::new(MailSink::new(name, config, found)?),

@@ -4,6 +4,8 @@
 #![allow(clippy::print_stdout, reason = "a failed round is understood by what came before it")]
 #![cfg(unix)]
 
+#[path = "../../../sinks/tests/support/broker.rs"]
+mod broker;
 mod budget;
 mod clocks;
 mod commands;

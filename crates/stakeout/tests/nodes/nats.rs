@@ -1,56 +1,13 @@
 //! Events on NATS JetStream: each exactly once for whoever keeps ids, however often nodes and the broker die.
 
 use std::collections::BTreeMap;
-use std::net::TcpListener;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
 
 use async_nats::jetstream;
 use tokio::runtime::Runtime;
 
+use crate::broker::Broker;
 use crate::support::{Node, Site, now_ms, until};
 use crate::truth::Truth;
-
-/// A broker of one's own, in a directory of its own.
-struct Broker {
-    child: Child,
-    port: u16,
-}
-
-impl Broker {
-    /// `None`, having said why, where there is no nats-server; with `CI=true` that is a failure.
-    fn start(dir: &Path, port: Option<u16>) -> Option<Broker> {
-        let port = port.unwrap_or_else(|| {
-            let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            free.local_addr().expect("an address").port()
-        });
-        // Debian keeps it where only root's path leads.
-        let aside = Path::new("/usr/sbin/nats-server");
-        let mut command = Command::new(if aside.exists() { aside } else { Path::new("nats-server") });
-        command.args(["-a", "127.0.0.1", "-p", &port.to_string(), "-js", "-sd"]).arg(dir.join("nats"));
-        match command.stdout(Stdio::null()).stderr(Stdio::null()).spawn() {
-            Ok(child) => Some(Broker { child, port }),
-            Err(error) => {
-                println!("skipped: nats-server cannot be started (Debian's package nats-server): {error}");
-                assert!(std::env::var("CI").as_deref() != Ok("true"), "with CI=true nothing may be skipped");
-                None
-            }
-        }
-    }
-
-    fn kill(&mut self) {
-        self.child.kill().expect("killed");
-        self.child.wait().expect("reaped");
-    }
-}
-
-impl Drop for Broker {
-    fn drop(&mut self) {
-        // It may have been killed already.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
 
 struct Message {
     subject: String,
@@ -79,7 +36,7 @@ fn messages(runtime: &Runtime, port: u16) -> Vec<Message> {
 #[test]
 fn every_event_reaches_the_stream_once_whoever_dies() {
     let Some(site) = Site::new() else { return };
-    let Some(mut broker) = Broker::start(site.dir.path(), None) else { return };
+    let Some(mut broker) = Broker::start(site.dir.path(), None, "") else { return };
     let port = broker.port;
     let mut truth = Truth::new(1_500);
     let sink = format!(
@@ -117,7 +74,7 @@ fn every_event_reaches_the_stream_once_whoever_dies() {
             began = now_ms();
         }
         if round % 3 != 1 {
-            broker = Broker::start(site.dir.path(), Some(port)).expect("it was there before");
+            broker = Broker::start(site.dir.path(), Some(port), "").expect("it was there before");
         }
         until("everything is delivered", || told() > before + 3 && waiting() == 0);
         println!("round {round}: {} told", told());
