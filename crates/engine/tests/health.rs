@@ -3,29 +3,17 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 use stakeout_core::cadence::Fixed;
-use stakeout_core::{
-    Failure, FailureClass, FieldType, Kind, Observation, Plan, Record, Request, Response, Source, Span,
-    TargetSpec, Time,
-};
-use stakeout_engine::fetch::{Answer, FetchLimits};
-use stakeout_engine::{Clock, Engine, EngineConfig, Fetch, virtual_runtime};
-use stakeout_sources::alert::{AlertConfig, RuleBook};
+use stakeout_core::{Failure, FieldType, Kind, Observation, Plan, Record, Source, Span, TargetSpec};
+use stakeout_engine::{Engine, virtual_runtime};
 use stakeout_store::sqlite::SqliteStore;
-use stakeout_store::{EventFilter, Store, Validators};
+use stakeout_store::{EventFilter, Store};
 
 use support::source::{MadeUp, kind};
-
-const T: Time = Time::from_secs(1_800_000_000);
-
-fn minute(n: i64) -> Time {
-    T + Span::mins(n)
-}
+use support::upstream::{T, Upstream, book, minute, under};
 
 /// Three places that are looked at every minute, and one every quarter of an hour.
 fn places() -> Arc<dyn Source> {
@@ -42,36 +30,13 @@ fn shown(kinds: &[Arc<Kind>], spec: &TargetSpec, _: &[u8]) -> Result<Observation
     Ok(Observation::complete(vec![Record::new(&kinds[0], &[&spec.key], vec!["Carbone".into()])]))
 }
 
-/// Fails between these minutes.
-struct Upstream(Vec<(i64, i64)>);
-
-#[async_trait]
-impl Fetch for Upstream {
-    async fn fetch(
-        &self,
-        _: &Request,
-        _: &Validators,
-        _: &FetchLimits,
-        clock: &Clock,
-    ) -> Result<Answer, Failure> {
-        let now = clock.now();
-        if self.0.iter().any(|(from, until)| (minute(*from)..minute(*until)).contains(&now)) {
-            return Err(Failure::new(FailureClass::ServerError, "not now"));
-        }
-        let response = Response { status: 200, body: "x".into(), content_type: None, age: Span::ZERO };
-        Ok(Answer::Full(response, Validators::default()))
-    }
-}
-
 /// The minutes at which a rule rings in five hours.
 fn rung(rule: Value, outages: &[(i64, i64)]) -> Vec<i64> {
     let store = Arc::new(SqliteStore::in_memory().expect("store"));
     let (runtime, clock) = virtual_runtime(T).expect("runtime");
-    let mut config = EngineConfig::new(store.clone(), vec![places()], Arc::new(Upstream(outages.to_vec())));
-    config.clock = clock.clone();
-    let rules: BTreeMap<String, AlertConfig> =
-        serde_json::from_value(json!({ "rule": rule })).expect("rules");
-    config.alerts = Arc::new(RuleBook::new(rules).expect("a book"));
+    let upstream = Upstream { fails: outages.to_vec(), ..Upstream::serving(|_| "x".to_owned()) };
+    let rules = book(&json!({ "rule": rule }));
+    let config = under(rules, &store, places(), &Arc::new(upstream), &clock);
     runtime.block_on(async {
         let engine = Engine::start(config).await.expect("start");
         clock.sleep_until(minute(300)).await;

@@ -1,27 +1,24 @@
 //! Repeats by the clock: what a trial says of the past is what an engine really sent, in virtual time.
 
-use std::collections::BTreeMap;
+#[path = "../../engine/tests/support/telling.rs"]
+mod telling;
+#[path = "../../engine/tests/support/upstream.rs"]
+mod upstream;
+
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::{Value as Json, json};
 use stakeout_core::alert::EVENT_TYPE;
-use stakeout_core::judge::Effect;
-use stakeout_core::{EventId, Failure, FailureClass, Fingerprint, Request, Response, Source, Span, Time};
-use stakeout_engine::fetch::{Answer, FetchLimits};
-use stakeout_engine::{Clock, Engine, EngineConfig, Fetch, virtual_runtime};
+use stakeout_core::{Source, Time};
+use stakeout_engine::{Engine, virtual_runtime};
 use stakeout_server::alerts::{Around, Remark, Replayed, try_rule};
 use stakeout_sources::alert::{AlertConfig, RuleBook};
 use stakeout_sources::json::JsonSource;
 use stakeout_store::sqlite::SqliteStore;
-use stakeout_store::{DeriveCommit, EventFilter, EventWrite, ReadMark, Store, Validators};
+use stakeout_store::{EventFilter, EventWrite, ReadMark, Store};
 
-/// 08:00 in UTC.
-const T: Time = Time::from_secs(1_800_000_000);
-
-fn minute(n: i64) -> Time {
-    T + Span::mins(n)
-}
+use telling::{event, tell};
+use upstream::{T, Upstream, book, minute, under};
 
 /// Looked at every minute, with the jitter that is usual.
 fn source() -> Arc<dyn Source> {
@@ -32,39 +29,12 @@ fn source() -> Arc<dyn Source> {
     Arc::new(JsonSource::new("s", &config, vec![]).expect("a source"))
 }
 
-/// Has another value from these minutes on. Between some it fails, and between others it asks to be left alone until the
-/// latter.
-struct Upstream {
-    changes: Vec<i64>,
-    fails: Vec<(i64, i64)>,
-    away: Vec<(i64, i64)>,
-}
-
-#[async_trait]
-impl Fetch for Upstream {
-    async fn fetch(
-        &self,
-        _: &Request,
-        _: &Validators,
-        _: &FetchLimits,
-        clock: &Clock,
-    ) -> Result<Answer, Failure> {
-        let now = clock.now();
-        let within = |spans: &[(i64, i64)]| {
-            spans.iter().find(|(from, until)| (minute(*from)..minute(*until)).contains(&now)).copied()
-        };
-        if let Some((_, until)) = within(&self.away) {
-            let failure = Failure::new(FailureClass::ServerError, "not now");
-            return Err(Failure { retry_after: Some(minute(until) - now), ..failure });
-        }
-        if within(&self.fails).is_some() {
-            return Err(Failure::new(FailureClass::ServerError, "broken"));
-        }
-        let value = self.changes.iter().filter(|change| minute(**change) <= now).count();
-        let body = json!({ "items": [{ "id": "a", "value": value }] }).to_string();
-        let response = Response { status: 200, body: body.into(), content_type: None, age: Span::ZERO };
-        Ok(Answer::Full(response, Validators::default()))
-    }
+/// Has another value from these minutes on.
+fn changing(changes: &'static [i64]) -> Upstream {
+    Upstream::serving(move |now| {
+        let value = changes.iter().filter(|change| minute(**change) <= now).count();
+        json!({ "items": [{ "id": "a", "value": value }] }).to_string()
+    })
 }
 
 /// Two days on which the value changed twice, and polls failed and were missed.
@@ -76,18 +46,15 @@ struct Lived {
 impl Lived {
     /// Under these rules; at some minutes somebody reads the newest notification of one of them.
     fn under(rules: &Json, reads: &[(i64, &str)]) -> Lived {
-        let rules: BTreeMap<String, AlertConfig> = serde_json::from_value(rules.clone()).expect("rules");
-        let book = RuleBook::new(rules).expect("a book");
+        let book = book(rules);
         let store = Arc::new(SqliteStore::in_memory().expect("store"));
-        let upstream = Upstream {
-            changes: vec![10, 300],
+        let upstream = Arc::new(Upstream {
             fails: vec![(100, 104), (150, 170)],
             away: vec![(200, 230), (2_000, 2_010)],
-        };
+            ..changing(&[10, 300])
+        });
         let (runtime, clock) = virtual_runtime(T).expect("runtime");
-        let mut config = EngineConfig::new(store.clone(), vec![source()], Arc::new(upstream));
-        config.clock = clock.clone();
-        config.alerts = Arc::new(book.clone());
+        let config = under(book.clone(), &store, source(), &upstream, &clock);
         runtime.block_on(async {
             let engine = Engine::start(config).await.expect("start");
             for (at, alert) in reads {
@@ -190,32 +157,12 @@ fn what_kept_silent_keeps_silent_where_only_the_end_of_it_is_looked_at() {
 fn refused_credentials_would_have_rung() {
     let lived = Lived::under(&json!({}), &[]);
     let refused = EventWrite {
-        id: EventId::of_trigger("s", "credentials", "s", "t"),
         event_type: "tables.credentials".to_owned(),
-        rule: "credentials".to_owned(),
-        subject: Fingerprint::of("source", &["s"]),
-        subject_key: "s".to_owned(),
-        at: minute(700),
-        dedupe_key: None,
         data: json!({ "source": "s", "class": "unauthorized", "message": "401" }),
-        requires: Effect::Any,
-        quiet: None,
-        unseen_for: None,
-        follows: None,
-        sinks: vec![],
+        ..event("s", "s", minute(700))
     };
-    let commit = DeriveCommit {
-        source: "s".to_owned(),
-        now: minute(700),
-        focused_before: vec![],
-        create: None,
-        refocus: vec![],
-        kv: vec![],
-        records: vec![],
-        events: vec![refused],
-        sinks: vec![],
-    };
-    tokio::runtime::Runtime::new().expect("runtime").block_on(lived.store.derive(commit)).expect("told");
+    let runtime = tokio::runtime::Runtime::new().expect("runtime");
+    runtime.block_on(tell(&*lived.store, "s", minute(700), vec![refused]));
     let rule = json!({ "when": { "on": "unhealthy", "failures": 100 } });
     let tried = lived.tried("draft", Some(serde_json::from_value(rule).expect("a rule")), 0);
     let rings: Vec<_> = tried.rings.iter().map(|ring| (ring.at, ring.text.as_str())).collect();

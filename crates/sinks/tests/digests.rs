@@ -1,16 +1,18 @@
 //! Digests in virtual time: what was handed over together stays together, whatever waits besides and whatever people do.
 
+#[path = "../../engine/tests/support/telling.rs"]
+mod telling;
+
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use serde_json::json;
-use stakeout_core::judge::Effect;
-use stakeout_core::{Event, EventId, Failure, Fingerprint, Request, Response, Span, Time};
+use stakeout_core::{Event, Failure, Request, Response, Span, Time};
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::{Clock, Engine, EngineConfig, Fetch, Sink, SinkError, virtual_runtime};
 use stakeout_sources::json::JsonSource;
 use stakeout_store::sqlite::SqliteStore;
-use stakeout_store::{Chosen, DeriveCommit, DeriveOutcome, EventWrite, Store, Validators};
+use stakeout_store::{Chosen, EventWrite, Store, Validators};
 
 const START: Time = Time::from_secs(1_800_000_000);
 
@@ -113,35 +115,10 @@ impl Story {
     /// So many events for the receiver, by their numbers.
     async fn tell(&self, count: usize, at: Time) -> Vec<u64> {
         let event = |n: usize| EventWrite {
-            id: EventId::of_trigger("s", "r", &n.to_string(), &at.to_string()),
-            event_type: "json.changed".to_owned(),
-            rule: "r".to_owned(),
-            subject: Fingerprint::of("s", &[&n.to_string()]),
-            subject_key: n.to_string(),
-            at,
-            dedupe_key: None,
-            data: json!({}),
-            requires: Effect::Any,
-            quiet: None,
-            unseen_for: None,
-            follows: None,
             sinks: vec!["digests".to_owned()],
+            ..telling::event("s", &n.to_string(), at)
         };
-        let commit = DeriveCommit {
-            source: "s".to_owned(),
-            now: at,
-            focused_before: vec![],
-            create: None,
-            refocus: vec![],
-            kv: vec![],
-            records: vec![],
-            events: (0..count).map(event).collect(),
-            sinks: vec![],
-        };
-        match self.store.derive(commit).await.expect("told") {
-            DeriveOutcome::Done(done) => done.events.iter().map(|event| event.seq).collect(),
-            DeriveOutcome::Conflict => panic!("nobody else is here"),
-        }
+        telling::tell(&*self.store, "s", at, (0..count).map(event).collect()).await
     }
 
     /// Who came with whom, each grouping once, in the order of their first try.

@@ -1,5 +1,8 @@
 //! Alerts by command: what a rule would have sent is what it sent, and rules are kept without a running process.
 
+#[path = "../../engine/tests/support/telling.rs"]
+mod telling;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::{Command, Output};
@@ -7,12 +10,11 @@ use std::process::{Command, Output};
 use serde_json::{Value as Json, json};
 use stakeout::config::{Loaded, Secrets};
 use stakeout::simulate::racing::RacingDay;
-use stakeout_core::judge::Effect;
-use stakeout_core::{EventId, Fingerprint, Span, Time};
+use stakeout_core::{Span, Time};
 use stakeout_server::alerts::{Around, Remark, try_rule};
 use stakeout_sources::alert::{AlertConfig, RuleBook, When};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
-use stakeout_store::{DeriveCommit, DeriveOutcome, EventWrite, Store as _};
+use stakeout_store::{EventWrite, Store as _};
 
 /// What was sent or would have been: when, about what, and in which words.
 type Sent = BTreeSet<(Time, String, String)>;
@@ -195,40 +197,17 @@ fn what_was_given_up_is_retried_and_dropped_by_command() {
     let dir = tempfile::tempdir().expect("dir");
     let dir = dir.path();
     stakeout(dir, &["poll"]);
-    let event = |n: u32| EventWrite {
-        id: EventId::of_trigger("x", "r", &n.to_string(), "t"),
-        event_type: "json.changed".to_owned(),
-        rule: "r".to_owned(),
-        subject: Fingerprint::of("x", &[&n.to_string()]),
-        subject_key: n.to_string(),
-        at: Time::from_secs(1_800_000_000),
-        dedupe_key: None,
-        data: json!({}),
-        requires: Effect::Any,
-        quiet: None,
-        unseen_for: None,
-        follows: None,
-        sinks: vec!["hook".to_owned()],
-    };
-    let commit = DeriveCommit {
-        source: "x".to_owned(),
-        now: Time::from_secs(1_800_000_000),
-        focused_before: vec![],
-        create: None,
-        refocus: vec![],
-        kv: vec![],
-        records: vec![],
-        events: (0..4).map(event).collect(),
-        sinks: vec![],
-    };
+    let at = Time::from_secs(1_800_000_000);
+    let event =
+        |n: u32| EventWrite { sinks: vec!["hook".to_owned()], ..telling::event("x", &n.to_string(), at) };
     let runtime = tokio::runtime::Runtime::new().expect("runtime");
     let seqs: Vec<u64> = runtime.block_on(async {
         let store = SqliteStore::open(dir.join("s.db"), OpenOptions::default()).expect("a store");
-        let DeriveOutcome::Done(done) = store.derive(commit).await.expect("told") else { panic!("alone") };
-        for event in &done.events[..3] {
-            store.delivery_failed("hook", event.seq, None, "500").await.expect("given up");
+        let told = telling::tell(&store, "x", at, (0..4).map(event).collect()).await;
+        for seq in &told[..3] {
+            store.delivery_failed("hook", *seq, None, "500").await.expect("given up");
         }
-        done.events.iter().map(|event| event.seq).collect()
+        told
     });
     assert_eq!(given_up(dir), seqs[..3]);
     let one = seqs[1].to_string();

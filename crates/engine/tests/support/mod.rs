@@ -2,6 +2,8 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of this")]
 
 pub mod source;
+pub mod telling;
+pub mod upstream;
 
 use std::sync::Arc;
 
