@@ -9,8 +9,8 @@ use stakeout_engine::{Sink, SinkError};
 use stakeout_sinks::Found;
 use stakeout_sinks::nats::NatsSink;
 use support::broker::Broker;
-use support::certificates::{can_certify, certify};
 use support::event;
+use support::mail_server::certificates::{can_certify, certify};
 use support::names::InTurn;
 use tempfile::TempDir;
 

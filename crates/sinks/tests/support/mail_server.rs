@@ -8,7 +8,7 @@ use std::process::{Child, ChildStdout, Command, Stdio};
 use serde_json::Value;
 
 #[path = "certificates.rs"]
-mod certificates;
+pub mod certificates;
 
 /// Where the crates are, whichever of them is tested.
 const CRATES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/..");

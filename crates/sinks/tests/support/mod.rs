@@ -3,7 +3,6 @@
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of this")]
 
 pub mod broker;
-pub mod certificates;
 pub mod mail_server;
 pub mod names;
 pub mod standard_webhooks;
