@@ -13,7 +13,7 @@ mod plan;
 mod recall;
 mod standing;
 
-use stakeout_core::adherence::Timing;
+use stakeout_core::adherence::{Cause, Timing};
 use stakeout_core::compare::{Removal, Return, SINGLY_AFTER};
 use stakeout_core::{PollContext, Source, Span, Time};
 use stakeout_store::{Claim, PollOutcome};
@@ -72,8 +72,11 @@ pub(crate) struct Report {
     pub(crate) interval: Span,
     pub(crate) outcome: Option<PollOutcome>,
     pub(crate) failure: Option<stakeout_core::Failure>,
-    pub(crate) late: bool,
+    /// Why it was late, if it was.
+    pub(crate) late: Option<Cause>,
     pub(crate) missed: u64,
+    /// Why, if any was.
+    pub(crate) missed_cause: Option<Cause>,
     pub(crate) lateness_us: i64,
     pub(crate) requests: u32,
     pub(crate) bytes: u64,

@@ -96,8 +96,12 @@ pub struct Totals {
     pub dropped: u64,
     /// Sent later than tolerated.
     pub late: u64,
+    /// The same by cause.
+    pub late_causes: BTreeMap<&'static str, u64>,
     /// Due polls that were missed.
     pub missed: u64,
+    /// The same by cause.
+    pub missed_causes: BTreeMap<&'static str, u64>,
     /// Requests made.
     pub requests: u64,
     /// Body bytes read.
@@ -124,8 +128,14 @@ impl Totals {
         if let Some(failure) = &report.failure {
             *self.failures.entry(failure.class.name()).or_default() += 1;
         }
-        self.late += u64::from(report.late);
-        self.missed += report.missed;
+        if let Some(cause) = report.late {
+            self.late += 1;
+            *self.late_causes.entry(cause.name()).or_default() += 1;
+        }
+        if let Some(cause) = report.missed_cause {
+            self.missed += report.missed;
+            *self.missed_causes.entry(cause.name()).or_default() += report.missed;
+        }
         self.requests += u64::from(report.requests);
         self.bytes += report.bytes;
         self.changes += u64::from(report.changes);
@@ -215,7 +225,7 @@ impl Window {
             Some(PollOutcome::Failed) => sum.failed += 1,
         }
         sum.polled += 1;
-        sum.late += u64::from(report.late);
+        sum.late += u64::from(report.late.is_some());
         sum.missed += report.missed;
         sum.requests += u64::from(report.requests);
         sum.bytes += report.bytes;
@@ -256,6 +266,8 @@ impl Window {
 mod tests {
     use std::sync::Arc;
 
+    use stakeout_core::adherence::Cause;
+
     use super::*;
 
     fn report(lateness: Span) -> Report {
@@ -267,8 +279,9 @@ mod tests {
             interval: Span::secs(1),
             outcome: Some(PollOutcome::Unchanged),
             failure: None,
-            late: false,
+            late: None,
             missed: 0,
+            missed_cause: None,
             lateness_us: lateness.as_us(),
             requests: 1,
             bytes: 0,
@@ -280,6 +293,24 @@ mod tests {
             next_due: None,
             touched: Vec::new(),
         }
+    }
+
+    #[test]
+    fn what_was_late_or_missed_is_counted_by_cause() {
+        let stats = Stats::default();
+        let late = |cause| Report { late: Some(cause), ..report(Span::secs(1)) };
+        let missed = |missed, cause| Report { missed, missed_cause: Some(cause), ..report(Span::ZERO) };
+        for poll in [late(Cause::Queue), late(Cause::RateLimit), late(Cause::Queue)] {
+            stats.record(&poll);
+        }
+        for poll in [missed(3, Cause::Backoff), missed(1, Cause::Queue), missed(2, Cause::Backoff)] {
+            stats.record(&poll);
+        }
+        stats.record(&report(Span::ZERO));
+        let totals = &stats.totals()["s"];
+        assert_eq!((totals.late, totals.missed), (3, 6));
+        assert_eq!(totals.late_causes, BTreeMap::from([("queue", 2), ("rate_limit", 1)]));
+        assert_eq!(totals.missed_causes, BTreeMap::from([("backoff", 5), ("queue", 1)]));
     }
 
     fn lateness_of(polls: &[Span]) -> (Option<f64>, Option<f64>) {

@@ -87,8 +87,12 @@ pub(crate) struct Pulse {
     failed: u64,
     /// Sent later than tolerated.
     late: u64,
+    /// The same by cause.
+    late_causes: BTreeMap<String, u64>,
     /// Due polls that were missed.
     missed: u64,
+    /// The same by cause.
+    missed_causes: BTreeMap<String, u64>,
     /// Events told.
     events: u64,
     /// Requests made.
@@ -152,12 +156,17 @@ impl Pulse {
     pub(crate) fn new(vitals: Option<&SourceVitals>) -> Pulse {
         let totals = vitals.map(|vitals| vitals.totals.clone()).unwrap_or_default();
         let lane = vitals.map(|vitals| vitals.lane);
+        let named = |counts: &BTreeMap<&'static str, u64>| {
+            counts.iter().map(|(name, polls)| ((*name).to_owned(), *polls)).collect()
+        };
         let bucket = |(bound, polls): (Option<Span>, u64)| LatenessBucket { le_ms: bound.map(ms), polls };
         Pulse {
             polls: totals.polls.values().sum(),
             failed: totals.polls.get("failed").copied().unwrap_or_default(),
             late: totals.late,
+            late_causes: named(&totals.late_causes),
             missed: totals.missed,
+            missed_causes: named(&totals.missed_causes),
             events: totals.events,
             requests: totals.requests,
             ready: lane.map_or(0, |lane| lane.ready),
@@ -166,7 +175,7 @@ impl Pulse {
             slow_until: lane.and_then(|lane| lane.slow_until),
             lateness_ms_p99: quantile_ms(&totals.lateness, 0.99),
             lateness: totals.lateness.buckets().map(bucket).collect(),
-            failures: totals.failures.iter().map(|(class, polls)| ((*class).to_owned(), *polls)).collect(),
+            failures: named(&totals.failures),
         }
     }
 }

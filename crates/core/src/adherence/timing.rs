@@ -130,9 +130,17 @@ pub struct Account {
 }
 
 impl Account {
+    /// Why the poll was late, if it was.
+    pub fn late(&self) -> Option<Cause> {
+        match self.punctuality {
+            Punctuality::OnTime => None,
+            Punctuality::Late(cause) => Some(cause),
+        }
+    }
+
     /// Whether the poll was late.
     pub fn is_late(&self) -> bool {
-        matches!(self.punctuality, Punctuality::Late(_))
+        self.late().is_some()
     }
 
     /// Whether anything about it is worth a row in the poll log.

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use stakeout_core::adherence::Punctuality;
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
 use stakeout_store::{
@@ -234,10 +233,6 @@ fn log(
     let quiet = compared.outcome == PollOutcome::Unchanged
         && !planned.account.is_notable()
         && compared.remarks.is_empty();
-    let late = match planned.account.punctuality {
-        Punctuality::OnTime => None,
-        Punctuality::Late(cause) => Some(cause),
-    };
     let part = failed_part(fetched, compared);
     let words = compared.failure.as_ref().map(|failure| clip(&failure.message));
     let remarks = (!compared.remarks.is_empty()).then(|| clip(&compared.remarks.join("; ")));
@@ -249,7 +244,7 @@ fn log(
         ended: fetched.ended,
         phase: job.claim.schedule.phase.clone(),
         outcome: compared.outcome,
-        late,
+        late: planned.account.late(),
         missed: planned.account.missed,
         missed_cause: planned.account.missed_cause,
         requests: fetched.requests,
@@ -453,8 +448,9 @@ fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Plann
         interval: job.claim.schedule.interval,
         outcome: Some(compared.outcome),
         failure: compared.failure.clone(),
-        late: planned.account.is_late(),
+        late: planned.account.late(),
         missed: planned.account.missed,
+        missed_cause: planned.account.missed_cause,
         lateness_us: planned.account.lateness.as_us(),
         requests: fetched.requests,
         bytes: fetched.bytes,

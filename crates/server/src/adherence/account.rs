@@ -178,7 +178,7 @@ pub(crate) fn account(
 fn says(source: &str, unseen_ms: Option<f64>, worst: Option<&Worst>, incomplete: bool) -> String {
     match (unseen_ms, worst) {
         (Some(unseen), Some(worst)) => format!(
-            "nothing that {source} served can have gone unseen for longer than {}; the longest is {}",
+            "nothing that {source} served can have gone unseen for longer than {}; the longest gap is at {}",
             Span::us((unseen * 1e3) as i64),
             worst.key
         ),
@@ -291,8 +291,8 @@ mod tests {
         let retired = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Complete)], live: false, due: None };
         let blind = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Incomplete)], live: true, due: None };
         let idle = Watched { runs: vec![], live: true, due: None };
-        check(&[("a", steady.clone())], Some(36.0), "longer than 36 s; the longest is a");
-        check(&[("a", steady.clone()), ("b", retired)], Some(46.0), "the longest is b");
+        check(&[("a", steady.clone())], Some(36.0), "longer than 36 s; the longest gap is at a");
+        check(&[("a", steady.clone()), ("b", retired)], Some(46.0), "the longest gap is at b");
         check(&[("a", steady.clone()), ("c", idle.clone())], Some(36.0), "nothing that nz served");
         check(&[("a", steady), ("b", blind)], None, "b had no complete answer");
         check(&[("c", idle)], None, "not polled");

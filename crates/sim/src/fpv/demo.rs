@@ -13,15 +13,26 @@ const EVENTS: u64 = 4;
 /// How far the first event has come: its second race is about to start.
 const HEAD_START: Span = Span::secs(190);
 
+/// What makes an upstream's answers fail. Whoever looks at the first event has yet to learn what a usual day looks like.
+const FAILURES: [Incident; 5] = [
+    Incident::Unreadable,
+    Incident::NoRaceFile,
+    Incident::BeforeItsRound,
+    Incident::SeveralActive,
+    Incident::UpstreamOff,
+];
+
 /// An upstream that at ten times the speed shows, within the first minute, several races with their laps, and then
-/// goes on for hours: events of 60 races with every incident, one after another.
+/// goes on for hours: events of 60 races, one after another, the first without failures and the others with every incident.
 pub fn demo(now: Time) -> Upstream {
     let start = now - HEAD_START;
     let config = EventConfig { off: Span::mins(10), zone: morning_zone(start), ..EventConfig::new(SEED) };
-    let switched = |incident: &Incident| *incident != Incident::EventSwitch;
     let event = |n, start| {
         let config = EventConfig { seed: SEED + n, ..config.clone() }.starting(start);
-        Event::with_incidents(&config, Incident::ALL.into_iter().filter(switched))
+        let here = |incident: &Incident| {
+            *incident != Incident::EventSwitch && (n > 0 || !FAILURES.contains(incident))
+        };
+        Event::with_incidents(&config, Incident::ALL.into_iter().filter(here))
     };
     let first = event(0, start);
     let all = (1..EVENTS).fold(first, |before, n| {

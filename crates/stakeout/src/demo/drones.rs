@@ -1,17 +1,42 @@
 //! The drone racing event: the current race with its pilots, and what was told of it in words.
 
+use std::sync::Arc;
+
+use anyhow::Result;
 use serde_json::{Map, Value as Json};
 use stakeout_core::derive::Held;
-use stakeout_core::{Event, Time};
+use stakeout_core::{Event, Source, Span, Time};
 use stakeout_sources::fpv::order::{numbers, race_order};
 use stakeout_sources::fpv::overlay::overlay;
 use stakeout_sources::fpv::picture::Picture;
-use stakeout_store::{Result, Store};
+use stakeout_sources::fpv::{FpvConfig, FpvSource, SchedulerConfig, Settings};
+use stakeout_store::Store;
 
+use super::DRONES;
 use crate::output::Table;
+
+/// The longest interval that can be set.
+const LONGEST_MS: f64 = 86_400_000.0;
 
 /// What a picture of the event is made of.
 const KINDS: [&str; 6] = ["fpv_events", "fpv_rounds", "fpv_races", "fpv_pilots", "fpv_channels", "fpv_laps"];
+
+/// The drone racing source, pointed at the simulated upstream. It is asked as often in the onlooker's time as a real one
+/// would be: five times a second in a time that runs ten times as fast would be fifty, and a poll that is two thousandths
+/// of a second behind would be late.
+pub(super) fn source(url: &str, speed: f64) -> Result<Arc<dyn Source>> {
+    let usual = Settings::default();
+    let every = |interval: Span| Some((interval.as_ms() as f64 * speed.max(1.0)).min(LONGEST_MS) as i64);
+    let scheduler = SchedulerConfig {
+        race_active_ms: every(usual.race_active),
+        race_idle_ms: every(usual.race_idle),
+        results_ms: every(usual.results),
+        full_interval_ms: every(usual.full_interval),
+        active_check_ms: every(usual.active_check),
+        ..SchedulerConfig::default()
+    };
+    Ok(Arc::new(FpvSource::new(DRONES, &FpvConfig { scheduler, ..FpvConfig::at(url) })?))
+}
 
 /// The event as it is held.
 #[derive(Clone, Debug)]
@@ -22,7 +47,11 @@ pub(super) struct Drones {
 
 impl Drones {
     /// The event that the source holds; `None` until it is known.
-    pub(super) async fn look(store: &dyn Store, source: &str, now: Time) -> Result<Option<Drones>> {
+    pub(super) async fn look(
+        store: &dyn Store,
+        source: &str,
+        now: Time,
+    ) -> stakeout_store::Result<Option<Drones>> {
         let whole = store.whole(source, &KINDS.map(str::to_owned), &[]).await?;
         let held = |record: stakeout_store::StoredRecord| {
             let body = match record.body {

@@ -19,7 +19,7 @@ use stakeout_engine::{Clock, Engine, EngineConfig};
 use stakeout_server::{Server, ServerConfig, ServerError};
 use stakeout_sim::{fpv, nztab, resy};
 use stakeout_sources::alert::RuleBook;
-use stakeout_sources::fpv::{FpvConfig, FpvSource};
+use stakeout_sources::json::LimitsConfig;
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::sqlite::{OpenOptions, SqliteStore};
 use stakeout_store::{Store, TargetFilter};
@@ -36,6 +36,9 @@ const FRAME: Duration = Duration::from_millis(500);
 
 /// More targets than a demo ever has.
 const MOST_TARGETS: u32 = 100_000;
+
+/// As many races as are within their hour when the demo begins, and some more.
+const REQUESTS_AT_ONCE: u32 = 32;
 
 /// The names of the sources.
 const HORSES: &str = "nz";
@@ -64,10 +67,13 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
         move || clock.now()
     };
     let horses = nztab::serve(Arc::new(nztab::demo(clock.now())), time());
-    let drones = fpv::serve(Arc::new(fpv::demo(clock.now())), time());
+    let trackside = fpv::serve(Arc::new(fpv::demo(clock.now())), time());
     let restaurants = resy::serve(Arc::new(resy::demo(clock.now())), time());
-    let sources =
-        vec![racing(&horses.url(""))?, trackside(&drones.url(""))?, tables::source(&restaurants.url(""))?];
+    let sources = vec![
+        racing(&horses.url(""))?,
+        drones::source(&trackside.url(""), args.speed)?,
+        tables::source(&restaurants.url(""))?,
+    ];
     let fetch = Arc::new(HttpFetch::new()?);
     let mut config = EngineConfig::new(Arc::clone(&store) as Arc<dyn Store>, sources, fetch);
     config.clock = clock.clone();
@@ -82,7 +88,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
         "A simulated day at {}× speed: NZTAB's API is played by {}, an FPVTrackside by {}, Resy by {}, all polled as the real ones would be.",
         args.speed,
         horses.url("/"),
-        drones.url("/"),
+        trackside.url("/"),
         restaurants.url("/"),
     ));
     screen.say(&format!(
@@ -143,15 +149,18 @@ async fn dashboard(listen: Option<Listen>, store: Arc<dyn Store>) -> Result<Opti
     }
 }
 
-/// The drone racing source, pointed at the simulated upstream.
-fn trackside(url: &str) -> Result<Arc<dyn Source>> {
-    Ok(Arc::new(FpvSource::new(DRONES, &FpvConfig::at(url))?))
-}
-
-/// The racing source, pointed at the simulated upstream.
+/// The racing source, pointed at the simulated upstream, which minds no burst: the races of an hour, all looked at as soon
+/// as they are known, and those that share a minute are not late for each other's sake.
 fn racing(base_url: &str) -> Result<Arc<dyn Source>> {
-    let config =
-        RacingConfig { base_url: base_url.trim_end_matches('/').to_owned(), ..RacingConfig::default() };
+    let config = RacingConfig {
+        base_url: base_url.trim_end_matches('/').to_owned(),
+        limits: LimitsConfig {
+            burst: Some(REQUESTS_AT_ONCE),
+            concurrency: Some(REQUESTS_AT_ONCE),
+            ..LimitsConfig::default()
+        },
+        ..RacingConfig::default()
+    };
     let identity = Identity {
         from: "demo@example.org".to_owned(),
         partner: "Stakeout".to_owned(),
