@@ -36,7 +36,7 @@ export const until = (ms) => (ms == null ? "never" : ms <= 0 ? "due" : clockOf(m
 export function toStart(start, now, over) {
 	if (start == null) return "no time yet";
 	if (over || start - now > 5_400_000) return hour(start);
-	return start >= now ? clockOf(start - now) : `Delayed +${clockOf(now - start)}`;
+	return start >= now ? `in ${clockOf(start - now)}` : `Delayed +${clockOf(now - start)}`;
 }
 
 const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
@@ -54,6 +54,9 @@ export function day(date) {
 	return DAY.format(new Date(y, m - 1, d));
 }
 
+// A table's time, on the venue's clock and without a zone: `Sun, Nov 15 18:45`.
+export const slotTime = (start) => `${day(start.slice(0, 10))} ${start.slice(11, 16)}`;
+
 export const num = (n, decimals = 0) =>
 	n == null || Number.isNaN(n)
 		? "–"
@@ -68,7 +71,7 @@ export const bytes = (n) => {
 
 // A rate per second, or per minute when that reads better.
 export const rate = (perSecond) =>
-	perSecond == null ? "–" : perSecond >= 1 || perSecond === 0 ? `${num(perSecond, 1)}/s` : `${num(perSecond * 60, 1)}/min`;
+	perSecond == null ? "–" : perSecond >= 1 || perSecond === 0 ? `${num(perSecond, perSecond < 100 ? 1 : 0)}/s` : `${num(perSecond * 60, 1)}/min`;
 
 export const price = (odds) => (odds == null ? "–" : num(odds, odds < 100 ? 2 : 0));
 
@@ -96,7 +99,14 @@ export function bucket(minutes) {
 	return s % 60 ? `+${Math.floor(s / 60) ? `${Math.floor(s / 60)}:30` : "30s"}` : `+${s / 60}m`;
 }
 
-export const word = (name) => (name ?? "").replaceAll("_", " ");
+// Why a poll was late, missed or failed.
+const CAUSES = {
+	queue: "this machine was busy", rate_limit: "the rate limit", upstream_slow: "slow answers", backoff: "a pause after failures", downtime: "nothing ran",
+	lease_lost: "another node took over", malformed: "answer not understood", refused: "nobody answered", reset: "connection broke", timeout: "no answer in time",
+};
+export const cause = (name) => CAUSES[name] ?? (name ?? "").replaceAll("_", " ");
+// Counts by cause in words, the largest first.
+export const causes = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1]).map(([name, n]) => `${cause(name)} ${num(n)}`).join(", ");
 
 export const plural = (n, one, many = `${one}s`) => `${num(n)} ${n === 1 ? one : many}`;
 

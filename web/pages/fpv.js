@@ -99,15 +99,17 @@ function raceCard(page, words, large = false) {
 		text(item, lap(one.seconds));
 		cls(item, `num${one.seconds === pilot.best_lap_seconds ? " best" : ""}`);
 	}) };
+	const flown = [
+		fig("Pos", (pilot) => (race.state === "waiting" || race.state === "staging" ? "" : `${pilot.position}${pilot.position_change > 0 ? " ▲" : pilot.position_change < 0 ? " ▼" : ""}`), { tell: "quiet" }),
+		fig("Laps", (pilot) => (race.target_laps ? `${pilot.laps}/${race.target_laps}` : pilot.laps), { tell: true }),
+		fig("Last", (pilot) => lap(pilot.last_lap_seconds), { unit: "s", tell: true }),
+		fig("Best", (pilot) => `${lap(pilot.best_lap_seconds)}${pilot.best_lap_seconds != null && pilot.best_lap_seconds === best ? " ★" : ""}`, { unit: "s", tell: true }),
+	];
 	const grid = table({
 		caption: `${words} race`, key: (pilot) => pilot.pilot, none: NONE[words], sticky: false, state: (pilot) => (page.get("pilot") === pilot.pilot ? "you" : ""),
 		columns: [
 			{ head: "Pilot", make: pilotOf, set: (node, pilot) => node.update(pilot) },
-			fig("Pos", (pilot) => (race.state === "waiting" || race.state === "staging" ? "" : `${pilot.position}${pilot.position_change > 0 ? " ▲" : pilot.position_change < 0 ? " ▼" : ""}`), { tell: "quiet" }),
-			fig("Laps", (pilot) => (race.target_laps ? `${pilot.laps}/${race.target_laps}` : pilot.laps), { tell: true }),
-			fig("Last", (pilot) => lap(pilot.last_lap_seconds), { tell: true }),
-			fig("Best", (pilot) => `${lap(pilot.best_lap_seconds)}${pilot.best_lap_seconds != null && pilot.best_lap_seconds === best ? " ★" : ""}`, { tell: true }),
-			...(large ? [laps] : []),
+			...(words === "Next" ? [] : flown), ...(large ? [laps] : []),
 		],
 	});
 	const node = panel(`${words} race`, [name, state, h("span.grow"), elapsed], grid.node);

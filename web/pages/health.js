@@ -1,8 +1,9 @@
-import { GLANCE_MS, all, bytes, choice, clock, col, columns, facts, fig, full, get, h, keyed, label, labels, legend, lineOf, live, num, panel, path, plural, second, sourcesOf, span, table, targetHref, text, time, watch, when, word } from "../kit.js";
+import { GLANCE_MS, all, bytes, cause, choice, clock, col, columns, facts, fig, full, get, h, keyed, label, labels, legend, lineOf, live, num, panel, path, plural, second, sourcesOf, span, table, targetHref, text, time, watch, when } from "../kit.js";
 import { adherencePanel } from "./target.js";
 
 export const title = "Health";
 
+const POLLS = 500;
 const WINDOWS = { "1h": 60, "6h": 360, "24h": 1440 };
 
 export function mount(root, page) {
@@ -23,14 +24,18 @@ export function mount(root, page) {
 			const from = new Date(clock.now() - WINDOWS[zoom.value] * 60_000).toISOString();
 			const found = await sourcesOf(signal, true);
 			const lately = new Date(clock.now() - GLANCE_MS).toISOString();
-			const of = (source) => Promise.all([get(path("/v1/adherence", source.name, { from }), signal), all(path("/v1/runs", source.name, { from: lately, limit: 1000 }), signal, 5_000)]);
-			const [{ items: polls, next }, each] = await Promise.all([get(path("/v1/polls", { limit: 500 }), signal), Promise.all(found.map(of)), labels(signal)]);
-			const known = next ? time(polls.at(-1).ended) : -Infinity;
-			return found.map((source, n) => ({ source, polls, known, account: each[n][0], runs: each[n][1] }));
+			// Each source's own polls: a noisy one leaves nothing unknown about the others.
+			const of = async (source) => {
+				const [account, runs, { items: polls, next }] = await Promise.all([get(path("/v1/adherence", source.name, { from }), signal),
+					all(path("/v1/runs", source.name, { from: lately, limit: 1000 }), signal, 5_000), get(path("/v1/polls", { source: source.name, limit: POLLS }), signal)]);
+				return { source, polls, known: next ? time(polls.at(-1).ended) : -Infinity, account, runs };
+			};
+			const [each] = await Promise.all([Promise.all(found.map(of)), labels(signal)]);
+			return each;
 		},
 		show: (found) => {
 			keyed(sources, found, ({ source }) => source.name, ({ source }) => sourcePanel(page, source), (node, data) => node.update(data));
-			if (found[0]) errors.update(found[0].polls);
+			errors.update(found.flatMap(({ polls }) => polls).sort((a, b) => time(b.sent) - time(a.sent)));
 		},
 		least: 3_000,
 		poll: () => true,
@@ -66,7 +71,7 @@ function sourcePanel(page, source) {
 		const failures = Object.entries(vitals.failures);
 		noFailures.hidden = failures.length > 0;
 		causes.node.hidden = !failures.length;
-		causes.update(failures.map(([cause, count]) => ({ label: word(cause), count, tone: "bad" })));
+		causes.update(failures.map(([name, count]) => ({ label: cause(name), count, tone: "bad" })));
 	};
 	node.update = ({ source: { vitals }, account: found, polls, runs, known }) => {
 		account.update(found);
@@ -75,7 +80,7 @@ function sourcePanel(page, source) {
 		worst.update(longest);
 		const now = clock.now();
 		for (const target of longest) {
-			const mine = polls.filter((poll) => poll.source === source.name && poll.target === target.key);
+			const mine = polls.filter((poll) => poll.target === target.key);
 			const past = runs.filter(({ key, run }) => key === target.key && run.from !== target.run?.from).map(({ run }) => run);
 			lines.get(target.key)?.glance(now, target, mine, past, known);
 		}
@@ -86,10 +91,10 @@ function sourcePanel(page, source) {
 function errorPanel() {
 	const grid = table({
 		caption: "Failed polls, the newest first", key: (poll) => [poll.source, poll.target, poll.poll_no, poll.sent].join("/"), href: (poll) => (poll.gone ? null : targetHref(poll.source, poll.target)), state: () => "failing",
-		none: "No failed poll among the newest 500 notable ones.",
+		none: `No failed poll among the newest ${POLLS} notable ones of any source.`,
 		columns: [
 			{ head: "Target", cls: "name", value: (poll) => `${poll.target ? label(poll.source, poll.target) : "a target"}${poll.gone ? " (over)" : ""}` }, when("When", (poll) => poll.sent),
-			fig("Sent", (poll) => second(time(poll.sent))), col("Cause", (poll) => `✕ ${word(poll.error_class)}`), col("In words", (poll) => poll.detail ?? ""),
+			fig("Sent", (poll) => second(time(poll.sent))), col("Cause", (poll) => `✕ ${cause(poll.error_class)}`), col("In words", (poll) => poll.detail ?? ""),
 		],
 	});
 	const count = h("small.soft");

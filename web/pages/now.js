@@ -1,4 +1,4 @@
-import { GLANCE_MS, all, attr, choice, clock, cls, family, filterBox, get, h, isOver, keyed, label, labels, legend, lineOf, live, meter, nothing, num, panel, path, put, racesOf, rate, ring, sourcesOf, span, table, targetHref, text, tick, time, timeOf, told, watch, when } from "../kit.js";
+import { GLANCE_MS, all, attr, causes, choice, clock, cls, family, filterBox, get, h, isOver, keyed, label, labels, legend, lineOf, live, meter, nothing, num, panel, path, put, racesOf, rate, ring, sourcesOf, span, table, targetHref, text, tick, time, timeOf, told, watch, when } from "../kit.js";
 
 export const title = "Now";
 
@@ -43,10 +43,12 @@ function strip(source) {
 	const state = h("span.chip");
 	const facts = ["polls", "late", "missed", "failed", "events"].map((name) => [name, h("b.num")]);
 	const p99 = h("b.num");
+	const why = h("p.why");
+	const [about, url] = ABOUT[source.family] ?? [source.family, path("/events", { source: source.name })];
 	const node = h("section.strip", { "aria-label": `Source ${source.name}` },
-		h("header", h("h2", source.name), h("span.soft", source.family), h("span.grow"), state), h("div.asked", asked, bar.node, of),
+		h("header", h("h2", h("a", { href: url }, source.name)), h("span.soft", about), h("span.grow"), state), h("div.asked", asked, bar.node, of),
 		h("dl.facts", ...facts.map(([name, value]) => h("div", { class: name }, h("dt", name), h("dd", value))),
-			h("div", h("dt", { title: "99 of 100 polls were sent no later than this" }, "late p99"), h("dd", p99))));
+			h("div", h("dt", { title: "99 of 100 polls were sent no later than this" }, "late p99"), h("dd", p99))), why);
 	node.update = ({ vitals, limits, budget_per_second: budget }, perSecond) => {
 		const most = rate(limits.requests_per_second);
 		text(asked, perSecond == null ? "…" : rate(perSecond));
@@ -56,8 +58,12 @@ function strip(source) {
 		cls(node.querySelector(".missed"), `missed${vitals.missed ? " bad" : ""}`);
 		cls(node.querySelector(".failed"), `failed${vitals.failed ? " warn" : ""}`);
 		text(p99, span(vitals.lateness_ms_p99));
+		const wrong = [["missed", vitals.missed_causes], ["failed", vitals.failures], ["late", vitals.late_causes]].map(([name, counts]) => [name, causes(counts)]).filter(([, words]) => words);
+		text(why, wrong.length ? wrong.map(([name, words]) => `${name}: ${words}`).join("; ") : vitals.polls ? "● every poll was on time, none was missed" : "○ not polled yet");
+		attr(why, "title", why.textContent);
+		cls(why, `why ${vitals.missed ? "bad" : vitals.failed ? "warn" : "soft"}`);
 		const words = vitals.slow_until && time(vitals.slow_until) > clock.now() ? "△ told to wait"
-			: vitals.slowdown > 1 ? `△ ${num(vitals.slowdown, 1)}× slower` : vitals.ready ? `${vitals.ready} waiting` : vitals.in_flight ? `${vitals.in_flight} in flight` : "idle";
+			: vitals.slowdown > 1 ? `△ ${num(vitals.slowdown, 1)}× slower` : vitals.ready ? `${vitals.ready} waiting` : "● well";
 		text(state, words);
 		attr(state, "data-state", vitals.slowdown > 1 ? "reconnecting" : "");
 	};
@@ -97,7 +103,7 @@ function targets(page) {
 				text(node, row.last_error ? `✕ ${row.last_error}` : (OUTCOMES[row.last_outcome] ?? "not polled yet"));
 				attr(node, "title", row.last_error);
 			} },
-			lineOf(page, lines, "Polls", keyOf),
+			lineOf(page, lines, "Polls", keyOf, "of the last 20 min, and the next"),
 		],
 	});
 	grid.node.classList.add("board");
@@ -198,4 +204,6 @@ function targets(page) {
 }
 
 const NONE = [];
+// What a family of sources is about, and where more of it is.
+const ABOUT = { racing: ["horse racing", "/racing"], fpv: ["drone racing", "/fpv"], tables: ["restaurant tables", "/tables"] };
 const OUTCOMES = { changed: "● changed", unchanged: "– unchanged", baseline: "○ baseline", partial: "◐ partial", doubted: "? doubted", stale: "◌ stale", failed: "✕ failed" };

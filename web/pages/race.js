@@ -120,10 +120,11 @@ function runners(page, choose) {
 
 	function update({ entrants, timeline: grid }, view) {
 		const { lines, buckets: columns } = grid ?? { lines: [], buckets: [] };
-		const empty = (n) => lines.every(({ cells }) => cells[n]?.amount_cents == null && cells[n]?.odds == null);
+		const shown = view === "odds" ? "odds" : "amount_cents";
+		const empty = (n) => lines.every(({ cells }) => cells[n]?.[shown] == null);
 		const first = Math.max(0, columns.findIndex((_, n) => !empty(n) || n === columns.length - 1));
 		const buckets = columns.slice(first);
-		const cellsOf = new Map(lines.map((line) => [line.entrant, line.cells.slice(first)]));
+		const cellsOf = new Map(lines.map((line) => [line.entrant, line.cells]));
 		while (headRow.children.length > fixed.length + buckets.length) headRow.lastChild.remove();
 		buckets.forEach((minutes, n) => {
 			const cell = headRow.children[fixed.length + n] ?? headRow.appendChild(h("th", { scope: "col", class: "num time" }, h("span"), h("small")));
@@ -147,7 +148,7 @@ function runners(page, choose) {
 			const open = page.get("runner") === String(runner.runner_number);
 			cls(row, `${runner.is_scratched ? "scratched" : ""}${open ? " open" : ""}`);
 			attr(row.button, "aria-expanded", String(open));
-			times(row, cells, view, fixed.length);
+			times(row, cells.slice(first), view, fixed.length);
 		});
 		// The newest columns are on the right: that is where one looks.
 		if (!moved && buckets.length) {

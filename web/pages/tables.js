@@ -1,4 +1,4 @@
-import { attr, change, choice, clock, cls, day, family, filterBox, get, h, keyed, listed, num, panel, path, plural, put, say, scroll, sourceChoice, span, text, time, timeOf, unconfigured, watch } from "../kit.js";
+import { attr, change, choice, clock, cls, day, family, filterBox, get, h, keyed, listed, num, panel, path, plural, put, say, scroll, slotTime, sourceChoice, span, text, time, timeOf, unconfigured, watch } from "../kit.js";
 
 export const title = "Tables";
 
@@ -56,7 +56,7 @@ export function mount(root, page) {
 	});
 }
 
-const flat = (days) => days.flatMap((one) => one.venues.flatMap((venue) => venue.slots.map((slot) => ({ date: one.date, venue, slot }))));
+const flat = (days) => days.flatMap((one) => one.venues.flatMap((venue) => venue.slots.map((slot) => ({ venue, slot }))));
 
 // Days across, times down; the shade says the same as the number, a stale bucket says so.
 function heatPanel(page, changed) {
@@ -144,10 +144,10 @@ function slotLine(source, { venue }) {
 	opened.classList.add("num");
 	const star = followButton(source, venue.venue_id);
 	const line = h("li", star.node, h("a.row", { href: path("/venue", { source, id: venue.venue_id }) }, h("b"), h("span.soft")), h("span.when.num"), h("span.sizes.soft"), h("span.opened", opened));
-	line.update = ({ date, venue: one, slot }, followed) => {
+	line.update = ({ venue: one, slot }, followed) => {
 		text(line.querySelector("b"), one.venue_name ?? one.venue_id);
 		text(line.querySelector(".soft"), one.neighborhood ?? "");
-		text(line.querySelector(".when"), `${day(date)} ${slot.start.slice(11, 16)}`);
+		text(line.querySelector(".when"), slotTime(slot.start));
 		text(line.querySelector(".sizes"), slot.party_sizes?.length ? `for ${slot.party_sizes.join(", ")}` : "");
 		opened.set(time(slot.opened_at), "age");
 		attr(opened, "title", `first seen ${slot.first_seen}, last seen ${slot.last_seen}; ${slot.evidence === "empty_prev" ? "the bucket was empty before" : "the venue had nothing before"}`);

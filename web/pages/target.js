@@ -1,4 +1,4 @@
-import { attr, change, choice, clock, col, facts, family, fig, full, get, h, keyed, label, labels, legend, listed, num, panel, path, plural, raceHref, ring, say, second, span, stretch, table, text, tick, time, timeOf, told, track, watch, word } from "../kit.js";
+import { attr, cause, change, choice, clock, col, facts, family, fig, full, get, h, keyed, label, labels, legend, listed, num, panel, path, plural, raceHref, ring, say, second, span, stretch, table, text, tick, time, timeOf, told, track, watch } from "../kit.js";
 
 export const title = "Target";
 
@@ -134,7 +134,7 @@ function pollTable() {
 			fig("Sent", (poll) => second(time(poll.sent))), col("Phase", (poll) => poll.phase),
 			col("Ended", (poll) => `${{ changed: "●", failed: "✕", baseline: "○", partial: "◐", doubted: "?", stale: "◌" }[poll.outcome] ?? "–"} ${poll.outcome}`),
 			fig("Late", (poll) => num(poll.lateness_ms, poll.lateness_ms < 10 ? 1 : 0), { unit: "ms" }),
-			col("Why", (poll) => [poll.late && `late: ${word(poll.late)}`, poll.missed && `${poll.missed} missed: ${word(poll.missed_cause)}`, poll.error_class && word(poll.error_class), poll.detail].filter(Boolean).join("; ")),
+			col("Why", (poll) => [poll.late && `late: ${cause(poll.late)}`, poll.missed && `${poll.missed} missed: ${cause(poll.missed_cause)}`, poll.error_class && cause(poll.error_class), poll.detail].filter(Boolean).join("; ")),
 			fig("Changes", (poll) => num(poll.changes)), fig("Events", (poll) => num(poll.events)), fig("Took", (poll) => num(time(poll.ended) - time(poll.sent)), { unit: "ms" }),
 		],
 	});
@@ -149,8 +149,8 @@ export function adherencePanel() {
 		columns: [
 			col("Phase", (phase) => phase.phase), fig("Polls", (phase) => num(phase.polls)),
 			fig("Late", (phase) => (phase.late ? `▲ ${num(phase.late)}` : "0")), fig("Missed", (phase) => (phase.missed ? `✕ ${num(phase.missed)}` : "0")),
-			fig("p50", (phase) => atMost(phase.lateness_ms_p50), { title: "Half of the polls were sent no later after they were due" }),
-			fig("p99", (phase) => atMost(phase.lateness_ms_p99), { title: "99 of 100 polls were sent no later after they were due" }),
+			fig("Late p50", (phase) => atMost(phase.lateness_ms_p50), { title: "Half of the polls were sent no later after they were due" }),
+			fig("Late p99", (phase) => atMost(phase.lateness_ms_p99), { title: "99 of 100 polls were sent no later after they were due" }),
 			fig("Unseen at most", (phase) => span(phase.unseen_ms), { title: "The longest that anything can have gone unseen" }),
 		],
 	});

@@ -1,4 +1,4 @@
-import { clock, col, columns, day, fig, full, get, h, nothing, num, panel, path, plural, span, table, text, time, watch, when } from "../kit.js";
+import { clock, col, columns, fig, full, get, h, nothing, num, panel, path, plural, slotTime, span, table, text, time, watch, when } from "../kit.js";
 import { followButton } from "./tables.js";
 
 export const title = "Venue";
@@ -10,7 +10,7 @@ export function mount(root, page) {
 	const about = h("span.soft");
 	const counts = h("span.soft");
 	const hours = columns(page, { words: "Drops by hour of the day, on the venue's clock" });
-	const seat = col("Table", (row) => `${day(row.start.slice(0, 10))} ${row.start.slice(11, 16)}`);
+	const seat = col("Table", (row) => slotTime(row.start));
 	const sizes = fig("For", (row) => row.party_sizes.join(", "));
 	const lasted = fig("For how long", (row) => (row.till ? span(time(row.till) - time(row.since)) : row.open ? `${span(clock.now() - time(row.since))} so far` : "–"));
 	const state = col("Now", (row) => (row.open ? "● open" : row.till ? `○ ${row.state === "passed" ? "its time passed" : "taken"} ${full(time(row.till))}` : "○ opened again since"));

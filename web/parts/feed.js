@@ -2,7 +2,7 @@
 
 import { get, path } from "../api.js";
 import { h, keyed, panel, tint } from "../dom.js";
-import { plain, time } from "../format.js";
+import { plain, slotTime, time } from "../format.js";
 import { live } from "../live.js";
 import { label, labels, person, targetHref } from "./names.js";
 import { timeOf } from "./time.js";
@@ -29,7 +29,7 @@ export function sentence(event) {
 		return `${field.replaceAll("_", " ")} ${plain(old)} ${way} ${plain(now)}`;
 	});
 	if (data?.before?.name && data?.now?.name) moved.push(`was ${said(data.before.name)}`);
-	if (record.start && record.venue_name) moved.push(plain(record.start));
+	if (record.venue_name && /^\d{4}-\d\d-\d\dT/.test(record.start)) moved.push(slotTime(record.start));
 	if (Number.isFinite(record.length_seconds)) moved.push(`lap ${plain(record.lap_number)}: ${record.length_seconds.toFixed(3)} s`);
 	return { who, what: moved.join(", ") };
 }

@@ -54,9 +54,9 @@ export const fig = (head, value, more) => ({ head, value, cls: "num", ...more })
 export const when = (head, at) => ({ head, cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(at(row)), "age") });
 
 // A column of targets' lines, kept by key in `lines` for as long as their rows are there.
-export function lineOf(page, lines, head, key) {
+export function lineOf(page, lines, head, key, unit) {
 	page.end(() => lines.forEach(({ node }) => done(node)));
-	return { head, cls: "wide", make: (row) => {
+	return { head, unit, cls: "wide", make: (row) => {
 		const line = track();
 		lines.set(key(row), line);
 		line.node.gone = () => {

@@ -1,7 +1,7 @@
 // A target's line: its phases as a band, its polls as marks, the next one as a thin countdown.
 
 import { attr, h } from "../dom.js";
-import { num, plural, second, span, time, word } from "../format.js";
+import { cause, num, plural, second, span, time } from "../format.js";
 import { canvas, colour, done, timeAxis, tipped } from "./canvas.js";
 
 export const GLANCE_MS = 1_200_000;
@@ -155,11 +155,11 @@ function marks({ noted }) {
 	const found = [];
 	for (const poll of noted) {
 		const lines = [`poll ${poll.poll_no}, ${poll.outcome}`, `${second(poll.at)}, ${span(poll.lateness_ms)} after it was due`];
-		if (poll.late) lines.push(`late: ${word(poll.late)}`);
-		if (poll.error_class) lines.push(word(poll.error_class));
+		if (poll.late) lines.push(`late: ${cause(poll.late)}`);
+		if (poll.error_class) lines.push(cause(poll.error_class));
 		if (poll.changes) lines.push(plural(poll.changes, "change") + (poll.events ? `, ${plural(poll.events, "event")}` : ""));
 		if (poll.missed) {
-			lines.push(`${poll.missed} missed before: ${word(poll.missed_cause) || "unknown"}`);
+			lines.push(`${poll.missed} missed before: ${cause(poll.missed_cause) || "unknown"}`);
 			found.push({ at: poll.was - 1, shape: "cross", lines });
 		}
 		const shape = poll.outcome === "failed" ? "diamond" : poll.late ? "triangle" : "bar";

@@ -87,6 +87,79 @@ async fn the_board_moves_without_a_question() {
     stage.close().await;
 }
 
+/// When what each row of the board watches starts, by its name and in the order of the rows.
+const STARTS: &str = "[...document.querySelectorAll('.board tbody tr')]
+    .map((row) => [row.querySelector('a.row').textContent, row.children[1].firstChild.value])
+    .filter(([, start]) => start != null)";
+
+#[tokio::test]
+async fn a_race_that_starts_at_another_time_moves_on_the_board_without_a_reload() {
+    let Some(stage) = Stage::new(60).await else { return };
+    let browser = &stage.browser;
+    stage.open("/").await;
+    browser.until("races are on the board", &format!("{STARTS}.length > 20")).await;
+    // Nobody is asked for the list any more: what the board learns from now on, it was told.
+    let silence = "(() => {
+        const ask = window.fetch;
+        window.fetch = (url, ...rest) => String(url).startsWith('/v1/targets') ? new Promise(() => {}) : ask(url, ...rest);
+        return true;
+    })()";
+    browser.value(silence).await;
+    browser.value(&format!("(window.starts = new Map({STARTS}), true)")).await;
+    let moved = format!(
+        "{STARTS}.find(([name, start]) => window.starts.has(name) && window.starts.get(name) !== start)"
+    );
+    browser.until("a race has another start", &moved).await;
+    let moved = browser.value(&moved).await;
+    let order = format!(
+        "{STARTS}.map(([, start]) => start).every((start, n, all) => n === 0 || all[n - 1] <= start)"
+    );
+    assert_eq!(browser.value(&order).await, true, "{moved} stands where its start belongs");
+    let known = format!(
+        "fetch('/v1/racing/nz/races?limit=1000').then((answer) => answer.json())
+            .then((races) => races.map(({{ body }}) => Date.parse(body.start_time)).includes({}))",
+        moved[1]
+    );
+    assert_eq!(browser.value(&known).await, true, "{moved} is a start that a race has");
+    stage.close().await;
+}
+
+/// From now on the grid of tables is made of these: two markets with a bucket at the same time, one of which is stale, and
+/// one of them with another.
+const TWO_MARKETS: &str = "(() => {
+    const bucket = (bucket_id, open_slots, drops_24h, more) => ({ bucket_id, open_slots, drops_24h, venues_open: 1, drops_open: 1, stale: false, last_scan: '2026-01-10T02:00:00Z', ...more });
+    const made = [bucket('east/2026-01-10_19:00', 30, 5), bucket('west/2026-01-10_19:00', 12, 2, { stale: true, last_scan: '2026-01-10T01:00:00Z' }), bucket('east/2026-01-11_19:00', 9, 1)];
+    const ask = window.fetch;
+    window.fetch = (url, ...rest) => String(url).includes('/buckets') ? Promise.resolve(new Response(JSON.stringify(made))) : ask(url, ...rest);
+    return true;
+})()";
+
+#[tokio::test]
+async fn markets_are_summed_where_they_meet_and_each_is_named() {
+    let Some(stage) = Stage::new(10).await else { return };
+    let browser = &stage.browser;
+    stage.open("/settings").await;
+    browser.value(TWO_MARKETS).await;
+    browser.keys("body", "gt").await;
+    let cells = "[...document.querySelectorAll('.heat button')].map((cell) => cell.textContent)";
+    browser.until("the grid is there", &format!("{cells}.length === 2")).await;
+    assert_eq!(browser.value(cells).await, json!(["◌ 42", "9"]), "tables of both; stale if one of them is");
+    let title = browser.text("document.querySelector('.heat button').title").await;
+    for words in [
+        "42 open tables at 2 venues",
+        "7 openings in 24 hours, 2 of all still open",
+        "(east 30, west 12)",
+        "stale",
+    ] {
+        assert!(title.contains(words), "{words}: {title}");
+    }
+    browser.click("[aria-label='What the numbers count'] button:last-child").await;
+    browser.until("openings are counted", &format!("{cells}[0] === '◌ 7'")).await;
+    let title = browser.text("document.querySelector('.heat button').title").await;
+    assert!(title.contains("(east 5, west 2)"), "{title}");
+    stage.close().await;
+}
+
 #[tokio::test]
 async fn what_is_over_at_midnight_is_asked_for_no_more() {
     let demo = || Demo::start_before_midnight(30, jiff::Span::new().minutes(4), "America/New_York");

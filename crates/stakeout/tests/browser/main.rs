@@ -18,6 +18,7 @@ mod people;
 mod proxy;
 mod scenes;
 mod screenshots;
+mod wall;
 
 use demo::Demo;
 use driver::Browser;
