@@ -1,6 +1,7 @@
 //! Everything on the page is alive: what opens appears, and numbers move without anything being asked for.
 
 use serde_json::json;
+use stakeout_sim::FastServer;
 
 use crate::Stage;
 use crate::demo::Demo;
@@ -84,6 +85,36 @@ async fn the_board_moves_without_a_question() {
     assert_eq!(asked, json!([]), "nobody asked how it is");
     let lists = browser.value("window.asked.filter((url) => url.startsWith('/v1/targets')).length").await;
     assert!(lists.as_u64() < Some(5), "the list is read again only when it changed: {lists} times");
+    // In a time that runs ten times as fast, what is asked every two seconds is asked five times in one of ours.
+    let every = "fetch('/v1/settings/known').then((answer) => answer.json())
+        .then((known) => known.find(({ key }) => key === 'source.track.scheduler.raceActiveMs').value)";
+    assert_eq!(browser.value(every).await, 2_000, "drones are asked at the pace of life");
+    stage.close().await;
+}
+
+#[tokio::test]
+async fn what_goes_wrong_with_a_source_is_said_in_words_and_what_is_well_too() {
+    let upstream = FastServer::start(1);
+    let source = |name: &str, url: &str| {
+        format!(
+            "[source.{name}]\nkind = \"json\"\nurl = \"{url}\"\nevery = \"10s\"\nrecords = \"items\"\nkey = \"id\"\nfields = [\"value\"]\n"
+        )
+    };
+    // Nobody listens at the first port.
+    let config = source("lost", "http://127.0.0.1:1/")
+        + &source("well", &format!("http://{}/same/1", upstream.addr()));
+    let Some(stage) = Stage::of(|| Some(Demo::of(&config))).await else { return };
+    let browser = &stage.browser;
+    stage.open("/").await;
+    let says =
+        |name: &str| format!("document.querySelector('[aria-label=\"Source {name}\"] .why').textContent");
+    browser.until("why it failed", &format!("/failed: nobody answered [1-9]/.test({})", says("lost"))).await;
+    browser
+        .until(
+            "that all is well",
+            &format!("/^(● every poll was on time, none was missed|late: .*)$/.test({})", says("well")),
+        )
+        .await;
     stage.close().await;
 }
 
