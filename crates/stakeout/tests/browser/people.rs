@@ -13,7 +13,7 @@ async fn a_race_is_looked_at_closely() {
     browser.until("races are on the board", "document.querySelectorAll('.next-races a').length > 2").await;
     browser.click(".next-races li:nth-child(2) a").await;
     let columns = "document.querySelectorAll('.grid thead th.time')";
-    browser.until("there are columns of time", &format!("{columns}.length > 3")).await;
+    browser.until("there are columns of time", &format!("{columns}.length > 0")).await;
     browser.until("with money", &format!("{columns}[0].textContent.endsWith(' $')")).await;
     browser.keys("body", "vv").await;
     browser.until("v goes on to the odds", "location.search.includes('view=odds')").await;
