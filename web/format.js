@@ -101,7 +101,7 @@ export function bucket(minutes) {
 
 // Why a poll was late, missed or failed.
 const CAUSES = {
-	queue: "this machine was busy", rate_limit: "the rate limit", upstream_slow: "slow answers", backoff: "a pause after failures", downtime: "nothing ran",
+	queue: "our own work was in the way", rate_limit: "the rate limit", upstream_slow: "slow answers", backoff: "a pause after failures", downtime: "nothing ran",
 	lease_lost: "another node took over", malformed: "answer not understood", refused: "nobody answered", reset: "connection broke", timeout: "no answer in time",
 };
 export const cause = (name) => CAUSES[name] ?? (name ?? "").replaceAll("_", " ");
