@@ -60,7 +60,10 @@ pub(crate) enum Command {
     Upstream,
     /// A city's restaurants, whose tables move in real time; serves until its input closes.
     #[command(hide = true)]
-    City,
+    City {
+        /// Its time zone, by its IANA name.
+        zone: String,
+    },
     /// So many listeners; prints what they heard when its input closes.
     #[command(hide = true)]
     Listen {
@@ -88,7 +91,7 @@ pub(crate) enum Command {
         /// How often.
         times: u32,
     },
-    /// All buckets of a city kept fresh for so long after two minutes of warm-up, for a profiler: `fresh 180`.
+    /// All buckets of a city kept fresh for so long once each was looked at twice, for a profiler: `fresh 180`.
     Fresh {
         /// How long.
         seconds: u64,

@@ -54,7 +54,7 @@ fn main() -> anyhow::Result<()> {
         Some(Command::Trial { path, targets, every_ms, seconds }) => {
             throughput::once(path, *targets, Duration::from_millis(*every_ms), Duration::from_secs(*seconds))
         }
-        Some(Command::City) => tables::serve_city(),
+        Some(Command::City { zone }) => tables::serve_city(zone),
         Some(Command::Fresh { seconds }) => tables::fresh_once(Duration::from_secs(*seconds)),
         Some(Command::Bucket { part, times }) => tables::repeat(*part, *times),
         None => measure(&args),

@@ -17,13 +17,13 @@ pub(crate) struct Upstream {
 impl Upstream {
     /// Starts this programme again as an upstream.
     pub(crate) fn start() -> anyhow::Result<Upstream> {
-        Upstream::start_as("upstream")
+        Upstream::start_as(&["upstream"])
     }
 
-    /// The same as another one, by the word that this programme knows it by.
-    pub(crate) fn start_as(word: &str) -> anyhow::Result<Upstream> {
+    /// The same as another one, by the words that this programme knows it by.
+    pub(crate) fn start_as(words: &[&str]) -> anyhow::Result<Upstream> {
         let mut child = std::process::Command::new(std::env::current_exe()?)
-            .arg(word)
+            .args(words)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use stakeout_core::compare::{Removal, Return, Verdict};
 use stakeout_core::judge::{Effect, Gate};
-use stakeout_core::{Fingerprint, Record};
+use stakeout_core::{Fingerprint, Record, Time};
 use stakeout_store::{
     EventWrite, Lapsed, Sibling, StoreError, StoredRecord, TargetFilter, TargetId, TargetRow,
 };
@@ -99,14 +99,18 @@ pub(super) async fn others(
     let first = news.memory.removals.first();
     let since = |sibling: &&Sibling| first.is_some_and(|removal| sibling.gone >= Some(removal.at));
     let gone_since = siblings.iter().filter(since).map(|sibling| sibling.group).collect();
-    Ok(Others { groups, gone_since, lost: lost(&elsewhere.removals, &siblings), lapsed })
+    let now = job.shared.clock.now();
+    Ok(Others { groups, gone_since, lost: lost(&elsewhere.removals, &siblings, now), lapsed })
 }
 
-/// Which siblings went with one of these mass removals.
-fn lost(removals: &[Removal], siblings: &[Sibling]) -> Lost {
+/// Which siblings went with one of these mass removals and may yet return: what is over by itself will not. Whatever
+/// is taken off shortly before its time goes like that every day, all of it at once.
+fn lost(removals: &[Removal], siblings: &[Sibling], now: Time) -> Lost {
     let mut lost = Lost::default();
+    let may_return = |sibling: &&Sibling| sibling.ends.is_none_or(|ends| ends > now);
     for removal in removals {
-        for sibling in siblings.iter().filter(|sibling| sibling.gone == Some(removal.at)) {
+        let went = siblings.iter().filter(|sibling| sibling.gone == Some(removal.at));
+        for sibling in went.filter(may_return) {
             lost.records.insert(sibling.fingerprint);
             if matches!(removal.back, Return::Awaited | Return::InPart) {
                 lost.groups.insert(sibling.group);

@@ -70,6 +70,61 @@ fn where_a_bucket_stays_empty_for_good_another_tells_again_after_a_while() {
     assert_eq!(told(84, i64::MAX, early, open), ["80 2@17:30"]);
 }
 
+#[test]
+fn a_bucket_whose_evening_is_over_keeps_nobody_quiet_once_its_times_have_passed() {
+    // Four in the afternoon. The tables for half past four are taken off together, half an hour before their time.
+    let mut world = World::at("2026-02-26T21:00:00Z");
+    let config = every_minute(json!({ "time_slots": ["15:00", "20:30"] }));
+    let watched = world.watch(&config, Span::mins(40), |m, question: &Question| {
+        let shown = |id: i64| match (question.time.as_str(), id) {
+            ("15:00", 1..=20) if m < 3 => venue(id, &["16:30"]),
+            // Until half past it may have been an outage.
+            ("20:30", 1) if (20..25).contains(&m) => venue(id, &["20:00"]),
+            ("20:30", 2) if m >= 32 => venue(id, &["20:00"]),
+            ("20:30", 21) => venue(id, &["20:30"]),
+            _ => venue(id, &[]),
+        };
+        Ok(page(&(1..=21).map(shown).collect::<Vec<_>>()))
+    });
+    assert_eq!(watched.drops(), ["152 2@20:00"]);
+    let early = &watched.targets["2026-02-26_15:00"];
+    assert_eq!(early.state.memory.removals.len(), 1, "it went as a mass, and never came back");
+}
+
+#[test]
+fn an_evening_that_passes_is_never_doubted() {
+    // Half past three in the afternoon; every table stays until its own time has come, the last for six.
+    let mut world = World::at("2026-02-26T20:30:00Z");
+    let config = every_minute(json!({ "time_slots": ["15:00"] }));
+    let watched = world.watch(&config, Span::mins(200), |m, _: &Question| {
+        let left = |clock: &&str| {
+            let hours: i64 = clock[..2].parse().expect("hours");
+            let minutes: i64 = clock[3..].parse().expect("minutes");
+            hours * 60 + minutes > 15 * 60 + 30 + m
+        };
+        let times: Vec<&str> = ["15:45", "16:30", "17:15", "18:00"].into_iter().filter(left).collect();
+        Ok(page(&(1..=20).map(|id| venue(id, &times)).collect::<Vec<_>>()))
+    });
+    assert_eq!(watched.drops(), NONE);
+    assert_eq!(world.column("SELECT count(*) FROM polls WHERE outcome = 'doubted'"), ["0"]);
+    let states = world.column("SELECT DISTINCT state FROM slot_availability");
+    assert_eq!(states, ["passed"], "not one of them was taken away");
+    assert!(watched.targets["2026-02-26_15:00"].state.memory.removals.is_empty());
+}
+
+#[test]
+fn a_bucket_that_is_over_when_it_is_first_looked_at_has_an_empty_baseline_after_two_answers() {
+    // Nine in the evening: the afternoon's tables are all gone, its venues are still listed.
+    let mut world = World::at("2026-02-27T02:00:00Z");
+    let config = every_minute(json!({ "time_slots": ["15:00"] }));
+    let nothing =
+        |_: i64, _: &Question| Ok(page(&(1..=20).map(|id| venue(id, &[])).collect::<Vec<_>>()));
+    world.watch(&config, Span::mins(5), nothing);
+    let of = "target_id = (SELECT id FROM targets WHERE key = '2026-02-26_15:00')";
+    let outcomes = world.column(&format!("SELECT outcome FROM polls WHERE {of} ORDER BY poll_no"));
+    assert_eq!(outcomes, ["doubted", "baseline"], "and afterwards nothing that is notable");
+}
+
 /// What one bucket of twenty venues tells that shows tables of so many of them, from those minutes on.
 fn told_in_steps(steps: &'static [(i64, i64)], minutes: i64) -> Vec<String> {
     let watched =

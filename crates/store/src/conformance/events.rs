@@ -225,7 +225,8 @@ pub async fn a_hold_that_lapsed_does_not_count(backend: &dyn Backend) {
     assert_eq!(told(opens(&d, 5, &[("x", 1), ("v", 1)], &["x", "y"])).await, ["x", "v"], "only a is left");
 }
 
-/// Records of a family are found when they are gone, too, with the moment when the last holder let go of them.
+/// Records of a family are found when they are gone, too, with the moment when the last holder let go of them and that
+/// when they are over by themselves.
 pub async fn siblings_that_went_are_found(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a"]).await;
     let claim = world.claim_one(0).await;
@@ -233,6 +234,7 @@ pub async fn siblings_that_went_are_found(backend: &dyn Backend) {
         Poll::of(claim, secs).sees(claim, seen).with(|poll| {
             for record in &mut poll.records {
                 (record.parent, record.group) = (Some(print("venue")), print("today"));
+                record.ends = (record.fingerprint == print("y")).then(|| at(60));
             }
         })
     };
@@ -242,8 +244,9 @@ pub async fn siblings_that_went_are_found(backend: &dyn Backend) {
     let families = [(print("venue"), print("today"))];
     let found = world.store.siblings(SOURCE, &families).await.expect("siblings");
     let sibling = |name: &str| found.iter().find(|sibling| sibling.fingerprint == print(name));
-    let state = |name: &str| sibling(name).map(|sibling| (sibling.holders, sibling.gone));
-    assert_eq!((state("x"), state("y")), (Some((1, None)), Some((0, Some(at(15))))));
+    let state = |name: &str| sibling(name).map(|sibling| (sibling.holders, sibling.gone, sibling.ends));
+    assert_eq!(state("x"), Some((1, None, None)));
+    assert_eq!(state("y"), Some((0, Some(at(15)), Some(at(60)))));
     assert_eq!(found.len(), 2);
 }
 

@@ -145,6 +145,8 @@ pub struct Sibling {
     pub holders: u32,
     /// Since when nobody does.
     pub gone: Option<Time>,
+    /// When its own time is over: from then on it cannot return.
+    pub ends: Option<Time>,
 }
 
 /// Which records to list, in the order of their rows.

@@ -58,9 +58,9 @@ pub(super) async fn siblings(
     let bytes = |print: Fingerprint| print.to_bytes().to_vec();
     let (parents, groups): (Vec<Vec<u8>>, Vec<Vec<u8>>) =
         families.iter().map(|(parent, group)| (bytes(*parent), bytes(*group))).unzip();
-    let sql = "SELECT r.fingerprint, r.group_print, r.holders, r.gone_us
+    let sql = "SELECT r.fingerprint, r.group_print, r.holders, r.gone_us, r.ends_us
         FROM unnest($2::bytea[], $3::bytea[]) AS w (parent, grp) CROSS JOIN LATERAL (
-            SELECT fingerprint, group_print, holders, gone_us FROM records
+            SELECT fingerprint, group_print, holders, gone_us, ends_us FROM records
             WHERE source_id = (SELECT id FROM sources WHERE name = $1) AND parent = w.parent AND group_print = w.grp
             OFFSET 0
         ) AS r ORDER BY r.fingerprint";
@@ -70,6 +70,7 @@ pub(super) async fn siblings(
             group: rows::print(row, "group_print")?,
             holders: rows::small(row, "holders")?,
             gone: rows::opt_time(row, "gone_us")?,
+            ends: rows::opt_time(row, "ends_us")?,
         })
     };
     all(client, sql, &[&source, &parents, &groups], read).await

@@ -206,7 +206,7 @@ pub(super) fn siblings(
     families: &[(Fingerprint, Fingerprint)],
 ) -> Work<Vec<Sibling>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
-    let sql = "SELECT fingerprint, group_print, holders, gone_us FROM records
+    let sql = "SELECT fingerprint, group_print, holders, gone_us, ends_us FROM records
                WHERE source_id = ?1 AND parent = ?2 AND group_print = ?3";
     let read = |row: &Row<'_>| {
         Ok(Sibling {
@@ -214,6 +214,7 @@ pub(super) fn siblings(
             group: rows::print(row, 1)?,
             holders: row.get(2)?,
             gone: rows::opt_time(row, 3)?,
+            ends: rows::opt_time(row, 4)?,
         })
     };
     let mut found = Vec::new();
