@@ -210,9 +210,10 @@ fn sorted_items(observation: &Observation) -> (Vec<(Entry, Item)>, usize) {
     });
     let mut items: Vec<(Entry, Item)> = records.chain(targets).collect();
     let seen = items.len();
-    // The sort is stable: reversed first, the last of equal identities stands first and survives.
+    // The sort is stable: reversed first, the last of equal identities stands first and survives. It moves identities,
+    // which are a fraction of the whole, and everything else once.
     items.reverse();
-    items.sort_by_key(|(entry, _)| entry.fingerprint);
+    items.sort_by_cached_key(|(entry, _)| entry.fingerprint);
     items.dedup_by_key(|(entry, _)| entry.fingerprint);
     let duplicates = seen - items.len();
     (items, duplicates)

@@ -3,9 +3,9 @@
 //! All of them are stable across versions, platforms and nodes: they are stored, compared between
 //! machines and shown to users. The golden values in the tests must never change.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::hash::Hasher as _;
-use std::io::Write as _;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use siphasher::sip128::{Hasher128, SipHasher24};
@@ -94,10 +94,15 @@ impl Fingerprint {
     /// The same as [`Fingerprint::of`] the kind's full name, without making that name.
     pub(crate) fn of_kind(kind: &Kind, key: &[&str]) -> Fingerprint {
         let mut hasher = SipHasher24::new_with_key(IDENTITY_KEY);
+        let mut pieces = Pieces::of(&mut hasher);
         let name = [kind.family.as_str(), "_", kind.collection.as_str()];
-        hasher.write(&(name.iter().map(|part| part.len()).sum::<usize>() as u64).to_le_bytes());
-        name.iter().for_each(|part| hasher.write(part.as_bytes()));
-        parts(&mut hasher, key.iter().copied());
+        pieces.add(&(name.iter().map(|part| part.len()).sum::<usize>() as u64).to_le_bytes());
+        name.iter().for_each(|part| pieces.add(part.as_bytes()));
+        for part in key {
+            pieces.add(&(part.len() as u64).to_le_bytes());
+            pieces.add(part.as_bytes());
+        }
+        pieces.hash();
         Fingerprint(hasher.finish128().as_u128())
     }
 
@@ -152,9 +157,43 @@ pub fn spread(parts_of: &[&str]) -> u64 {
 }
 
 fn parts<'a>(hasher: &mut SipHasher24, items: impl Iterator<Item = &'a str>) {
+    let mut pieces = Pieces::of(hasher);
     for item in items {
-        hasher.write(&(item.len() as u64).to_le_bytes());
-        hasher.write(item.as_bytes());
+        pieces.add(&(item.len() as u64).to_le_bytes());
+        pieces.add(item.as_bytes());
+    }
+    pieces.hash();
+}
+
+/// Collects pieces on their way to a hasher: it takes one that is long sooner than many that are short.
+struct Pieces<'a> {
+    hasher: &'a mut SipHasher24,
+    bytes: [u8; 192],
+    filled: usize,
+}
+
+impl Pieces<'_> {
+    fn of(hasher: &mut SipHasher24) -> Pieces<'_> {
+        Pieces { hasher, bytes: [0; 192], filled: 0 }
+    }
+
+    fn add(&mut self, piece: &[u8]) {
+        let end = self.filled + piece.len();
+        match self.bytes.get_mut(self.filled..end) {
+            Some(room) => {
+                room.copy_from_slice(piece);
+                self.filled = end;
+            }
+            None => {
+                self.hasher.write(&self.bytes[..self.filled]);
+                self.hasher.write(piece);
+                self.filled = 0;
+            }
+        }
+    }
+
+    fn hash(self) {
+        self.hasher.write(&self.bytes[..self.filled]);
     }
 }
 
@@ -170,15 +209,21 @@ impl ContentHash {
 /// What is hashed is collected first: a record is many tiny pieces, and hashing them one by one costs more than
 /// copying them together.
 #[derive(Default)]
-pub struct ContentHasher(Vec<u8>);
+pub struct ContentHasher {
+    bytes: Vec<u8>,
+    /// Times as they are written: many records of an answer end at few different times.
+    times: BTreeMap<Time, String>,
+}
 
 /// Room for most records, so that the pieces are collected without growing.
 const MOST_RECORDS_BYTES: usize = 1_024;
+/// Times that are kept as they are written; then they begin anew.
+const TIMES_MAX: usize = 64;
 
 impl ContentHasher {
     /// A hasher that has seen nothing.
     pub fn new() -> ContentHasher {
-        ContentHasher(Vec::with_capacity(MOST_RECORDS_BYTES))
+        ContentHasher { bytes: Vec::with_capacity(MOST_RECORDS_BYTES), times: BTreeMap::new() }
     }
 
     /// Adds a name or another piece of text.
@@ -194,28 +239,28 @@ impl ContentHasher {
         }
     }
 
-    /// Adds a time, as the text that it is written as, without making that text first.
+    /// Adds a time, as the text that it is written as.
     pub fn time(&mut self, time: Time) {
-        self.tagged(b's', &[]);
-        let begin = self.0.len();
-        write!(self.0, "{time}").expect("written, because memory takes every byte");
-        let length = (self.0.len() - begin) as u64;
-        self.0[begin - 8..begin].copy_from_slice(&length.to_le_bytes());
+        if self.times.len() >= TIMES_MAX && !self.times.contains_key(&time) {
+            self.times.clear();
+        }
+        let text = self.times.entry(time).or_insert_with(|| time.to_string());
+        tagged(&mut self.bytes, b's', text.as_bytes());
     }
 
     /// Adds a value; every value is tagged with its type and prefixed with its length.
     pub fn value(&mut self, value: &Value) {
         match value {
-            Value::Null => self.0.push(b'n'),
-            Value::Bool(b) => self.0.push(if *b { b't' } else { b'f' }),
+            Value::Null => self.bytes.push(b'n'),
+            Value::Bool(b) => self.bytes.push(if *b { b't' } else { b'f' }),
             Value::Int(i) => self.int(*i),
             Value::Float(x) => match Value::number(*x) {
                 Value::Int(i) => self.int(i),
                 Value::Float(x) => {
-                    self.0.push(b'd');
-                    self.0.extend_from_slice(&x.to_bits().to_le_bytes());
+                    self.bytes.push(b'd');
+                    self.bytes.extend_from_slice(&x.to_bits().to_le_bytes());
                 }
-                _ => self.0.push(b'n'),
+                _ => self.bytes.push(b'n'),
             },
             Value::Text(s) => self.text(s),
             Value::List(items) => {
@@ -234,24 +279,30 @@ impl ContentHasher {
 
     /// Forgets what was added and keeps the room for it.
     pub fn restart(&mut self) {
-        self.0.clear();
+        self.bytes.clear();
     }
 
     /// The hash of everything added.
     pub fn finish(&self) -> ContentHash {
-        ContentHash(xxh3_128(&self.0))
+        ContentHash(xxh3_128(&self.bytes))
     }
 
     fn int(&mut self, i: i64) {
-        self.0.push(b'i');
-        self.0.extend_from_slice(&i.to_le_bytes());
+        let mut tagged = [b'i'; 9];
+        tagged[1..].copy_from_slice(&i.to_le_bytes());
+        self.bytes.extend_from_slice(&tagged);
     }
 
     fn tagged(&mut self, tag: u8, bytes: &[u8]) {
-        self.0.push(tag);
-        self.0.extend_from_slice(&(bytes.len() as u64).to_le_bytes());
-        self.0.extend_from_slice(bytes);
+        tagged(&mut self.bytes, tag, bytes);
     }
+}
+
+fn tagged(all: &mut Vec<u8>, tag: u8, bytes: &[u8]) {
+    let mut head = [tag; 9];
+    head[1..].copy_from_slice(&(bytes.len() as u64).to_le_bytes());
+    all.extend_from_slice(&head);
+    all.extend_from_slice(bytes);
 }
 
 #[cfg(test)]
@@ -304,6 +355,36 @@ mod tests {
             straight.restart();
             straight.time(time);
             assert_eq!(straight.finish(), written.finish(), "{time}");
+        }
+    }
+
+    #[test]
+    fn any_number_of_times_is_hashed_as_it_is_written() {
+        let mut hasher = ContentHasher::new();
+        for time in (0..3 * TIMES_MAX as i64).chain(0..5).map(Time::from_secs) {
+            hasher.restart();
+            hasher.time(time);
+            let mut written = ContentHasher::new();
+            written.text(&time.to_string());
+            assert_eq!(hasher.finish(), written.finish(), "{time}");
+            assert!(hasher.times.len() <= TIMES_MAX);
+        }
+    }
+
+    #[test]
+    fn parts_of_any_length_are_hashed_as_if_piece_by_piece() {
+        let by_pieces = |items: &[&str]| {
+            let mut hasher = SipHasher24::new_with_key(IDENTITY_KEY);
+            for item in items {
+                hasher.write(&(item.len() as u64).to_le_bytes());
+                hasher.write(item.as_bytes());
+            }
+            Fingerprint(hasher.finish128().as_u128())
+        };
+        for length in (0..400).chain([5_000]) {
+            let long = "x".repeat(length);
+            let items = ["kind", long.as_str(), "y", long.as_str(), "z"];
+            assert_eq!(Fingerprint::of(items[0], &items[1..]), by_pieces(&items), "{length}");
         }
     }
 

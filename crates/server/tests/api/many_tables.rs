@@ -70,6 +70,13 @@ async fn everything_that_is_open_is_shown_however_much_it_is() {
     let parts = there.parts("/v1/tables/nyc/still-open?limit=1000".to_owned()).await;
     assert_eq!(parts.iter().map(count).collect::<Vec<_>>(), [1_000, 1_000, 1_000, 1_000, 1_000, 500]);
 
+    // Nothing about it has changed since it opened, but it has been looked at again.
+    let seen_again = |part: &Json| {
+        let slot = &part[0]["venues"][0]["slots"][0];
+        slot["last_seen"].as_str().zip(slot["opened_at"].as_str()).is_some_and(|(seen, opened)| seen > opened)
+    };
+    there.until("/v1/tables/nyc/still-open?limit=1", seen_again).await;
+
     let view = there.get(&format!("/v1/tables/nyc/venues/{LARGE}")).await.1;
     let starts: Vec<&str> =
         view["slots"].as_array().into_iter().flatten().filter_map(|s| s["start"].as_str()).collect();

@@ -157,8 +157,15 @@ impl Written<'_> {
 
 /// The party sizes to which these were shown, each once, in order.
 fn sizes(offers: &[Offered<'_>]) -> Value {
-    let mut sizes: Vec<u32> = offers.iter().map(|offered| offered.on.asked.party_size).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    Value::List(sizes.into_iter().map(|size| Value::Int(i64::from(size))).collect())
+    let mut sizes: Vec<Value> = Vec::with_capacity(offers.len());
+    for size in offers.iter().map(|offered| i64::from(offered.on.asked.party_size)) {
+        // A handful at most: looked through sooner than sorted.
+        let place = sizes.iter().position(|known| !matches!(known, Value::Int(known) if *known < size));
+        match place.map(|place| (place, &sizes[place])) {
+            None => sizes.push(Value::Int(size)),
+            Some((_, Value::Int(known))) if *known == size => {}
+            Some((place, _)) => sizes.insert(place, Value::Int(size)),
+        }
+    }
+    Value::List(sizes)
 }

@@ -117,8 +117,7 @@ fn a_bucket_that_is_over_when_it_is_first_looked_at_has_an_empty_baseline_after_
     // Nine in the evening: the afternoon's tables are all gone, its venues are still listed.
     let mut world = World::at("2026-02-27T02:00:00Z");
     let config = every_minute(json!({ "time_slots": ["15:00"] }));
-    let nothing =
-        |_: i64, _: &Question| Ok(page(&(1..=20).map(|id| venue(id, &[])).collect::<Vec<_>>()));
+    let nothing = |_: i64, _: &Question| Ok(page(&(1..=20).map(|id| venue(id, &[])).collect::<Vec<_>>()));
     world.watch(&config, Span::mins(5), nothing);
     let of = "target_id = (SELECT id FROM targets WHERE key = '2026-02-26_15:00')";
     let outcomes = world.column(&format!("SELECT outcome FROM polls WHERE {of} ORDER BY poll_no"));
