@@ -132,8 +132,8 @@ impl Totals {
             self.late += 1;
             *self.late_causes.entry(cause.name()).or_default() += 1;
         }
+        self.missed += report.missed;
         if let Some(cause) = report.missed_cause {
-            self.missed += report.missed;
             *self.missed_causes.entry(cause.name()).or_default() += report.missed;
         }
         self.requests += u64::from(report.requests);
