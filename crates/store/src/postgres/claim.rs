@@ -8,7 +8,7 @@ use deadpool_postgres::Client;
 use stakeout_core::Time;
 use tokio_postgres::Row;
 
-use super::fault::Work;
+use super::fault::{Fault, Work};
 use super::{PgStore, all, one, rows};
 use crate::{Claim, ClaimRequest, TargetId};
 
@@ -70,8 +70,18 @@ impl PgStore {
             let id: i64 = row.try_get("id")?;
             let fence = rows::number(&row, "fence")?;
             // Whoever lost it again meanwhile has nothing to poll.
-            if let Some(taken) = by_id.get(&id).filter(|taken| taken.fence == fence) {
-                claims.push(claim(&row, TargetId(id), taken)?);
+            let Some(taken) = by_id.get(&id).filter(|taken| taken.fence == fence) else { continue };
+            match claim(&row, TargetId(id), taken) {
+                Ok(claim) => claims.push(claim),
+                // It stays taken until its lease ends, and nobody polls it; the others must not wait for it.
+                Err(Fault::Damaged(reason)) => {
+                    tracing::error!(
+                        target_id = id,
+                        reason,
+                        "a target cannot be read: it is not polled until it can"
+                    );
+                }
+                Err(fault) => return Err(fault),
             }
         }
         claims.sort_by_key(|claim| {

@@ -54,6 +54,32 @@ async fn a_poll_that_stumbles_over_damage_is_poisoned_alone() {
     assert!(world.record("record 4").await.is_none() && world.record("record 6").await.is_some());
 }
 
+/// What cannot be read of one target keeps no other from being polled.
+#[tokio::test]
+async fn a_target_with_a_damaged_snapshot_is_left_alone_and_the_others_are_claimed() {
+    let url = database!();
+    let world = World::with(open(&url).await, &["a", "b", "c"]).await;
+    for claim in world.claim(0).await {
+        world.done(Poll::of(&claim, 1).sees(&claim, &[("x", 1)])).await;
+    }
+    let damage = "UPDATE snapshots SET body = body || 'x'::bytea
+        WHERE target_id = (SELECT id FROM targets WHERE key = 'b')";
+    let raw = raw(&url).await;
+    raw.batch_execute(damage).await.expect("damaged");
+    assert_eq!(world.claim_keys(20).await, ["a", "c"]);
+    assert_eq!(
+        world.claim_keys(21).await,
+        NONE,
+        "it is looked at again when its lease is over, not at every look"
+    );
+    let mended = "UPDATE snapshots SET body = substr(body, 1, length(body) - 1)
+        WHERE target_id = (SELECT id FROM targets WHERE key = 'b')";
+    raw.batch_execute(mended).await.expect("mended");
+    assert_eq!(world.claim_keys(500).await, ["a", "b", "c"]);
+}
+
+const NONE: [&str; 0] = [];
+
 /// A server that lets no statement take longer than so long ends one that does; the same work offered again would take as
 /// long again.
 #[tokio::test]
