@@ -78,7 +78,7 @@ impl PgStore {
                     tracing::error!(
                         target_id = id,
                         reason,
-                        "a target cannot be read: it is not polled until it can"
+                        "a target cannot be read and is not polled: restore it from a backup"
                     );
                 }
                 Err(fault) => return Err(fault),
