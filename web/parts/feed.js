@@ -17,11 +17,18 @@ const SHAPES = [
 // Records say what their upstream says: a name may be anything, and is text here.
 const said = (value) => (typeof value === "string" ? value : value == null ? null : plain(value));
 
+// The race that an event is about, where there is one; otherwise the target that was polled, if it was any.
+function placeOf({ source, target, data }) {
+	const race = `race/${data?.record?.race ?? data?.race_id}`;
+	return label(source, race) !== race ? race : target === "derived" ? null : target;
+}
+
 export function sentence(event) {
-	const { data } = event;
+	const { data, source } = event;
 	if (event.type === "alert.raised") return { who: data.title, what: data.text };
 	const record = data?.record ?? {};
-	const who = [person(event.source, record.pilot), record.name, record.venue_name, data?.now?.name].map(said).find(Boolean) ?? label(event.source, event.target);
+	const named = [person(source, record.pilot), record.name, record.venue_name, data?.now?.name].map(said).find(Boolean);
+	const who = named ?? label(source, placeOf(event) ?? event.subject_key);
 	const changes = data?.changes ?? [];
 	const loud = changes.filter((change) => !QUIET.has(change.field));
 	const moved = (loud.length ? loud : changes).slice(0, 3).map(({ field, old, new: now }) => {
@@ -29,6 +36,9 @@ export function sentence(event) {
 		return `${field.replaceAll("_", " ")} ${plain(old)} ${way} ${plain(now)}`;
 	});
 	if (data?.before?.name && data?.now?.name) moved.push(`was ${said(data.before.name)}`);
+	if (typeof data?.before === "string") moved.push(`after ${label(source, `race/${data.before}`)}`);
+	if (data?.reseated) moved.push(data.reseated.map((pilot) => person(source, pilot) ?? said(pilot)).join(", "));
+	if (!moved.length && Number.isFinite(record.position)) moved.push(`position ${record.position}`);
 	if (record.venue_name && /^\d{4}-\d\d-\d\dT/.test(record.start)) moved.push(slotTime(record.start));
 	if (Number.isFinite(record.length_seconds)) moved.push(`lap ${plain(record.lap_number)}: ${record.length_seconds.toFixed(3)} s`);
 	return { who, what: moved.join(", ") };
@@ -37,10 +47,11 @@ export function sentence(event) {
 function line(event) {
 	const { who, what } = sentence(event);
 	const [, shape, tone] = SHAPES.find(([pattern]) => pattern.test(event.type)) ?? [null, "·", "soft"];
-	const where = label(event.source, event.target);
+	const place = placeOf(event);
+	const where = place && label(event.source, place);
 	return h("li", { "data-seq": event.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(event.at), "age"),
 		h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what.num", what),
-		who === where ? null : h("a.where", { href: targetHref(event.source, event.target) }, where));
+		!place || who === where ? null : h("a.where", { href: targetHref(event.source, place) }, where));
 }
 
 const SHOWN_MAX = 1_000; // A page that is open for days, or read back for hours, stays quick.

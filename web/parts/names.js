@@ -42,8 +42,9 @@ export const racesOf = (source, signal, fresh) => kept(source, fresh, async () =
 // The same for drone races, which are known by their place in the order; with pilots and channels.
 export const flightsOf = (source, signal, fresh) => kept(source, fresh, async () => {
 	const records = (kind) => all(path("/v1/records", source, { kind: `fpv_${kind}`, limit: 1000 }), signal, 5_000);
-	const [races, pilots, channels] = await Promise.all(["races", "pilots", "channels"].map(records));
+	const [races, pilots, channels, events] = await Promise.all(["races", "pilots", "channels", "events"].map(records));
 	const named = races.filter(({ body }) => body.race_order != null).map(({ body }) => [`race/${body.race_id}`, { label: `Race ${body.race_order}` }]);
+	for (const { key } of events) for (const file of ["event", "rounds", "pilots", "results"]) named.push([`${file}/${key}`, { label: file }]);
 	const by = (list, id) => new Map(list.map(({ body }) => [body[id], body]));
 	return { races, byKey: new Map(named), pilots: by(pilots, "pilot_id"), channels: by(channels, "channel_id") };
 });

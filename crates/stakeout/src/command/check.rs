@@ -56,7 +56,8 @@ pub(super) async fn check(place: &Place, args: &CheckArgs) -> Result<ExitCode> {
         place.loaded.alerts()?;
         let (sinks, alerts) =
             (place.loaded.sinks(&Secrets::Environment)?.len(), place.loaded.config.alert.len());
-        format!("{} sources, {sinks} sinks, {alerts} alerts", sources.len())
+        let counts = [(sources.len(), "source"), (sinks, "sink"), (alerts, "alert")];
+        counts.map(|(n, what)| format!("{n} {what}{}", if n == 1 { "" } else { "s" })).join(", ")
     })];
     let warnings = warnings.into_iter().chain(place.loaded.untold(&sources));
     findings.extend(warnings.map(|warning| Finding::new("warning", true, warning)));
