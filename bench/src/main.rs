@@ -10,6 +10,7 @@
 
 mod adaptive;
 mod args;
+mod bare_day;
 mod claim;
 mod floor;
 mod fpv;
