@@ -14,6 +14,7 @@ const TABLES: &str = "
     CREATE TABLE history (record INTEGER, stream TEXT, at INTEGER, row TEXT NOT NULL,
         PRIMARY KEY (record, stream, at)) WITHOUT ROWID;
     CREATE TABLE events (seq INTEGER PRIMARY KEY, data TEXT NOT NULL);";
+const PRICES: &str = r#"{"place_odds":1.75,"pool_place":1.6,"pool_win":4.2,"win_odds":4.6}"#;
 
 /// Seconds for the same answers, rendered and read by typed serde_json without any meaning, and for as many rows in a
 /// bare SQLite in memory: a transaction per answer, each row of history with its record rewritten beside it. Nothing is
@@ -40,13 +41,13 @@ pub(crate) fn seconds(day: &Finished) -> anyhow::Result<f64> {
             let id = (rows * 7_919 % 1_500) as i64;
             conn.prepare_cached("INSERT OR REPLACE INTO records VALUES (?1, ?2)")?
                 .execute(params![id, record])?;
-            conn.prepare_cached("INSERT INTO history VALUES (?1, 'odds_history', ?2, ?3)")?.execute(
-                params![id, rows as i64, r#"{"place_odds":1.75,"pool_place":1.6,"pool_win":4.2,"win_odds":4.6}"#],
-            )?;
+            conn.prepare_cached("INSERT INTO history VALUES (?1, 'odds_history', ?2, ?3)")?
+                .execute(params![id, rows as i64, PRICES])?;
             rows += 1;
         }
         while news < events * n / requests {
-            conn.prepare_cached("INSERT INTO events VALUES (?1, ?2)")?.execute(params![news as i64, event])?;
+            conn.prepare_cached("INSERT INTO events VALUES (?1, ?2)")?
+                .execute(params![news as i64, event])?;
             news += 1;
         }
         conn.execute_batch("COMMIT")?;

@@ -322,7 +322,9 @@ fn day(what: &str, full_bodies: bool, most_secs: f64) -> anyhow::Result<Row> {
             median.misses,
             median.wrong_events
         ),
-        floor: format!("the same answers read by typed serde_json, as many rows in bare SQLite: {floor:.2} s"),
+        floor: format!(
+            "the same answers read by typed serde_json, as many rows in bare SQLite: {floor:.2} s"
+        ),
         ratio: Some(secs(first) / floor),
         target: format!("≤ {most_secs:.0} s"),
         met: Met::when(secs(median) <= most_secs),

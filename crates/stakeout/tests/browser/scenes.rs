@@ -194,6 +194,15 @@ async fn the_current_drone_race_changes_without_a_reload() {
     browser.until("laps are shown as they are flown", laps).await;
     let pilot = "document.querySelector('.you-panel option:nth-child(2)').value";
     let pilot = browser.text(pilot).await;
+    // What is told of it has names: no line has an upstream's id, or a target that nobody polls.
+    let line = |part: &str| format!("document.querySelector('.feed li {part}')?.textContent");
+    let named = |part: &str| format!("/^Race \\d+$/.test({})", line(part));
+    stage.open("/events?type=fpv.race.current_changed").await;
+    browser.until("the change names the race", &named("b")).await;
+    browser.until("and the one before", &format!("/^after Race \\d+$/.test({})", line(".what"))).await;
+    stage.open("/events?type=fpv.result.changed").await;
+    browser.until("a result names its race", &named(".where")).await;
+    browser.until("and the place", &format!("/position/.test({})", line(".what"))).await;
     stage.open(&format!("/fpv?pilot={pilot}&wall=1")).await;
     browser.until("the wall has no rail", "!document.querySelector('#rail').checkVisibility()").await;
     browser.until("but says that it is live", "document.querySelector('#link').checkVisibility()").await;
