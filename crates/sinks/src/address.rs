@@ -114,7 +114,7 @@ impl Resolve for Guard {
 }
 
 /// A host without the brackets of an address, the dot of the root and capitals.
-fn plain(host: &str) -> String {
+pub(crate) fn plain(host: &str) -> String {
     let bare = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(host);
     bare.trim_end_matches('.').to_ascii_lowercase()
 }

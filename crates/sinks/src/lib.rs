@@ -23,6 +23,7 @@ pub mod nats;
 mod outgoing;
 pub mod takes;
 mod template;
+mod trust;
 mod unsaid;
 pub mod webhook;
 mod words;

@@ -5,23 +5,21 @@
 //! time. While no server can be connected to, nothing is counted as failed.
 //!
 //! It connects to the servers that `url` names and to no others, each time at an address that was looked up once and
-//! checked (`connect.rs`); a certificate has to be good for the name. The name itself is not sent: the client is given an
-//! address, and TLS has no way to ask an address for a name (SNI). A server that has several certificates answers with its
-//! first.
+//! checked (`connect.rs`). The server is asked for by its name, and its certificate has to be for that name. What it is
+//! told and how it is understood is our own (`wire.rs`, `connection.rs`, `jetstream.rs`), because everything that a broker
+//! sends has to have a limit: a line, a message, an answer, how many answers are waited for, and what nobody asked for.
+//! The client library that exists keeps whatever comes, resolves names by itself, and does a hundred things besides.
 
 mod config;
 mod connect;
+mod connection;
+mod jetstream;
+mod login;
+mod wire;
 
-use std::error::Error as _;
-use std::fmt::Display;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
-use async_nats::HeaderMap;
-use async_nats::connection::State;
-use async_nats::jetstream::context::{GetStreamErrorKind, PublishAckFuture, PublishError, PublishErrorKind};
-use async_nats::jetstream::{Context, ErrorCode, stream};
 use async_trait::async_trait;
 use stakeout_core::Event;
 use stakeout_engine::{Sink, SinkError};
@@ -31,14 +29,11 @@ use tracing::{debug, info, warn};
 pub use self::config::NatsConfig;
 use self::config::safe;
 use self::connect::Servers;
+use self::connection::{Awaited, Connection};
+use self::jetstream::Fault;
 use crate::address::{Guard, Names, System};
-use crate::cloud_event::{CONTENT_TYPE, cloud_event};
+use crate::cloud_event::cloud_event;
 use crate::{Found, Refused};
-
-/// How long an acknowledgement may take.
-const ACK_LIMIT: Duration = Duration::from_secs(5);
-/// How long a stream that we make remembers ids.
-const DUPLICATE_WINDOW: Duration = Duration::from_secs(60 * 60);
 
 /// Hands events to a JetStream stream.
 pub struct NatsSink {
@@ -53,7 +48,7 @@ pub struct NatsSink {
 /// The connection, or why there is none.
 #[derive(Default)]
 struct Link {
-    context: Option<Context>,
+    connection: Option<Arc<Connection>>,
     failed: Option<String>,
 }
 
@@ -71,7 +66,7 @@ impl NatsSink {
         names: Arc<dyn Names>,
     ) -> Result<NatsSink, Refused> {
         let guard = Guard::new(&config.allow, names);
-        let servers = Servers::new(name, config, found, guard)?;
+        let servers = Servers::new(config, found, guard)?;
         config.check()?;
         Ok(NatsSink {
             name: name.to_owned(),
@@ -89,18 +84,22 @@ impl NatsSink {
     }
 
     /// The connection; a new one where it was lost.
-    async fn context(&self) -> Result<Context, SinkError> {
+    async fn connection(&self) -> Result<Arc<Connection>, SinkError> {
         let mut link = self.link.lock().await;
-        let is_connected = |context: &Context| context.client().connection_state() == State::Connected;
-        if let Some(context) = link.context.take().filter(is_connected) {
-            return Ok(link.context.insert(context).clone());
+        if let Some(connection) = link.connection.take() {
+            match connection.ended() {
+                None => return Ok(Arc::clone(link.connection.insert(connection))),
+                Some(words) => {
+                    let words = self.servers.quoted(&words);
+                    info!(sink = self.name, words, "the connection to the broker has ended");
+                }
+            }
         }
         match self.servers.connect().await {
-            Ok(client) => {
-                let mut context = async_nats::jetstream::new(client);
-                context.set_timeout(ACK_LIMIT);
+            Ok(connection) => {
+                info!(sink = self.name, "connected to the broker");
                 link.failed = None;
-                Ok(link.context.insert(context).clone())
+                Ok(Arc::clone(link.connection.insert(Arc::new(connection))))
             }
             Err(words) => {
                 // It is tried every second; people are told when there is something new to tell.
@@ -113,71 +112,46 @@ impl NatsSink {
         }
     }
 
-    fn down(&self, error: &dyn Display) -> SinkError {
-        SinkError::Down(self.servers.quoted(error))
-    }
-
-    fn refused(&self, error: &dyn Display) -> SinkError {
-        SinkError::Refused(self.servers.quoted(error))
+    fn error(&self, fault: &Fault) -> SinkError {
+        match fault {
+            Fault::Refused(words) => SinkError::Refused(self.servers.quoted(words)),
+            Fault::NoStream(words) => {
+                // Somebody removed it, or the broker forgot it.
+                self.stream_known.store(false, Ordering::Relaxed);
+                SinkError::Down(self.servers.quoted(words))
+            }
+            Fault::Down(words) => SinkError::Down(self.servers.quoted(words)),
+        }
     }
 
     /// Makes sure that somebody keeps what we publish.
-    async fn ensure_stream(&self, context: &Context) -> Result<(), SinkError> {
+    async fn ensure_stream(&self, broker: &Connection) -> Result<(), SinkError> {
         if self.stream_known.load(Ordering::Relaxed) {
             return Ok(());
         }
-        let name = &self.config.stream;
-        match context.get_stream(name).await {
-            Ok(_) => {}
-            Err(error) if self.config.create && matches!(error.kind(), GetStreamErrorKind::JetStream(_)) => {
-                let wanted = stream::Config {
-                    name: name.clone(),
-                    subjects: vec![format!("{}.>", self.config.subject)],
-                    duplicate_window: DUPLICATE_WINDOW,
-                    ..stream::Config::default()
-                };
-                context.create_stream(wanted).await.map_err(|error| self.down(&error))?;
-                info!(sink = self.name, stream = name, "the stream was made");
+        let stream = &self.config.stream;
+        match jetstream::find(broker, stream).await.map_err(|fault| self.error(&fault))? {
+            jetstream::Found::There => {}
+            jetstream::Found::Missing(_) if self.config.create => {
+                let made = jetstream::create(broker, stream, &self.config.subject).await;
+                made.map_err(|fault| self.error(&fault))?;
+                info!(sink = self.name, stream, "the stream was made");
             }
-            Err(error) => return Err(self.down(&error)),
+            jetstream::Found::Missing(words) => return Err(self.error(&Fault::Down(words))),
         }
         self.stream_known.store(true, Ordering::Relaxed);
         Ok(())
     }
 
-    async fn publish(&self, context: &Context, event: &Event) -> Result<PublishAckFuture, SinkError> {
-        let mut headers = HeaderMap::new();
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, event.id.to_string().as_str());
-        headers.insert("Content-Type", CONTENT_TYPE);
-        let body = cloud_event(event).to_string();
-        let sent = context.publish_with_headers(self.subject(event), headers, body.into()).await;
-        sent.map_err(|error| match error.kind() {
-            // Body and headers together, as the client counts them.
-            PublishErrorKind::MaxPayloadExceeded => self.refused(&error),
-            _ => self.down(&error),
-        })
+    async fn publish(&self, broker: &Connection, event: &Event) -> Result<Awaited, SinkError> {
+        let (subject, id) = (self.subject(event), event.id.to_string());
+        let sent = jetstream::publish(broker, &subject, &id, &cloud_event(event).to_string()).await;
+        sent.map_err(|fault| self.error(&fault))
     }
 
-    async fn acknowledged(&self, ack: PublishAckFuture) -> Result<(), SinkError> {
-        ack.await.map(|_| ()).map_err(|error| {
-            if error.kind() == PublishErrorKind::StreamNotFound {
-                // Somebody removed it, or the broker forgot it.
-                self.stream_known.store(false, Ordering::Relaxed);
-            }
-            if refuses_this_one(&error) { self.refused(&error) } else { self.down(&error) }
-        })
+    async fn acknowledged(&self, broker: &Connection, awaited: Awaited) -> Result<(), SinkError> {
+        jetstream::acknowledged(broker, awaited).await.map_err(|fault| self.error(&fault))
     }
-}
-
-/// Whether the stream has something against this event (it is too large for it, say) and would take another. What it
-/// cannot do for anybody (no space, no leader) is not the event's fault, and everything waits.
-fn refuses_this_one(error: &PublishError) -> bool {
-    /// The stream's word for a bad request, as in HTTP.
-    const BAD_REQUEST: usize = 400;
-    let said = error.source().and_then(|source| source.downcast_ref::<async_nats::jetstream::Error>());
-    said.is_some_and(|said| {
-        said.code() == BAD_REQUEST && said.error_code() != ErrorCode::ACCOUNT_RESOURCES_EXCEEDED
-    })
 }
 
 #[async_trait]
@@ -201,17 +175,17 @@ impl Sink for NatsSink {
     /// All are on their way before the first acknowledgement is waited for; the stream keeps their order.
     async fn deliver_all(&self, events: &[&Event]) -> Vec<Result<(), SinkError>> {
         let ready = async {
-            let context = self.context().await?;
-            self.ensure_stream(&context).await?;
-            Ok::<Context, SinkError>(context)
+            let broker = self.connection().await?;
+            self.ensure_stream(&broker).await?;
+            Ok::<Arc<Connection>, SinkError>(broker)
         };
-        let context = match ready.await {
-            Ok(context) => context,
+        let broker = match ready.await {
+            Ok(broker) => broker,
             Err(error) => return vec![Err(error)],
         };
         let mut sent = Vec::with_capacity(events.len());
         for event in events {
-            let published = self.publish(&context, event).await;
+            let published = self.publish(&broker, event).await;
             let over = matches!(published, Err(SinkError::Down(_)));
             sent.push(published);
             if over {
@@ -221,7 +195,7 @@ impl Sink for NatsSink {
         let mut outcomes = Vec::with_capacity(sent.len());
         for published in sent {
             let outcome = match published {
-                Ok(ack) => self.acknowledged(ack).await,
+                Ok(awaited) => self.acknowledged(&broker, awaited).await,
                 Err(error) => Err(error),
             };
             if let Err(SinkError::Down(error)) = &outcome {

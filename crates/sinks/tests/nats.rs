@@ -74,6 +74,49 @@ fn words(outcomes: &[Result<(), SinkError>]) -> Vec<&'static str> {
     outcomes.iter().map(word).collect()
 }
 
+/// What another client finds in a stream that we made.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_that_is_not_there_is_made_and_keeps_each_event_once() {
+    let Some(site) = Site::new() else { return };
+    let sink = site.sink();
+    for _ in 0..2 {
+        let outcomes = delivered(&sink, &[event(1), event(2)]).await;
+        assert_eq!(words(&outcomes), ["taken", "taken"], "{outcomes:?}");
+    }
+    let mut stream = site.context().await.get_stream("STAKEOUT").await.expect("there");
+    let found = stream.info().await.expect("known").clone();
+    assert_eq!(found.state.messages, 2, "what is sent again is known by its id");
+    assert_eq!(found.config.subjects, ["stakeout.>"]);
+    assert_eq!(found.config.duplicate_window.as_secs(), 60 * 60);
+    let kept = (found.config.storage, found.config.retention, found.config.discard);
+    assert_eq!(
+        kept,
+        (stream::StorageType::File, stream::RetentionPolicy::Limits, stream::DiscardPolicy::Old)
+    );
+    assert_eq!((found.config.max_messages, found.config.max_bytes, found.config.max_consumers), (-1, -1, -1));
+    for n in 1..=2 {
+        let message = stream.get_raw_message(n).await.expect("a message");
+        assert_eq!(message.subject.as_str(), "stakeout.nz.alert.raised");
+        assert_eq!(message.headers.get("Nats-Msg-Id").expect("an id").as_str(), event(n).id.to_string());
+        let content_type = message.headers.get("Content-Type").expect("a type");
+        assert_eq!(content_type.as_str(), stakeout_sinks::cloud_event::CONTENT_TYPE);
+        let body = stakeout_sinks::cloud_event::cloud_event(&event(n)).to_string();
+        assert_eq!(message.payload.as_ref(), body.as_bytes());
+    }
+}
+
+/// Somebody removes it: the next try makes it again.
+#[tokio::test(flavor = "multi_thread", worker_threads = 1)]
+async fn a_stream_that_was_removed_is_made_again() {
+    let Some(site) = Site::new() else { return };
+    let sink = site.sink();
+    assert_eq!(words(&delivered(&sink, &[event(1)]).await), ["taken"]);
+    site.context().await.delete_stream("STAKEOUT").await.expect("removed");
+    let outcome = sink.deliver(&event(2)).await;
+    assert!(matches!(&outcome, Err(SinkError::Down(words)) if words.contains("no stream")), "{outcome:?}");
+    sink.deliver(&event(2)).await.expect("taken");
+}
+
 /// Headers count, too: there is a length for which the body alone would fit.
 #[tokio::test(flavor = "multi_thread", worker_threads = 1)]
 async fn an_event_that_is_too_large_for_the_broker_is_refused_alone() {

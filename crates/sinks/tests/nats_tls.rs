@@ -12,7 +12,9 @@ use support::broker::Broker;
 use support::event;
 use support::mail_server::certificates::{can_certify, certify};
 use support::names::InTurn;
+use support::rogue::Rogue;
 use tempfile::TempDir;
+use tokio_rustls::LazyConfigAcceptor;
 
 /// A broker that speaks TLS only, and lets in whoever knows the token.
 struct Site {
@@ -120,7 +122,35 @@ async fn a_broker_that_does_not_let_us_in_is_not_quoted_with_our_token() {
     let Some(site) = Site::certified_for("DNS:broker.test") else { return };
     let sink = site.sink(&here(), &["tls://broker.test"], json!({ "token": "barley" }));
     let said = delivered(&sink).await.expect("not let in");
-    assert!(said.contains("authorization violation") && !said.contains("barley"), "{said}");
+    assert!(said.contains("Authorization Violation") && !said.contains("barley"), "{said}");
+}
+
+/// A server that has several certificates knows by the name which one is wanted.
+#[tokio::test]
+async fn the_server_is_asked_for_by_its_name() {
+    for (server, asked_for) in [
+        ("tls://broker.test", Some("broker.test")),
+        ("nats://Broker.test", Some("broker.test")),
+        // TLS has no way to ask for an address.
+        ("tls://127.0.0.1", None),
+    ] {
+        let rogue = Rogue::new().await;
+        let config = json!({
+            "url": format!("{server}:{}", rogue.port), "allow": ["broker.test", "127.0.0.1"],
+        });
+        let config = serde_json::from_value(config).expect("a configuration");
+        let sink = NatsSink::asking("events", &config, &Found::default(), here()).expect("a sink");
+        let event = event(1);
+        let (outcome, name) = tokio::join!(sink.deliver(&event), async {
+            let mut talk = rogue.meet().await;
+            talk.introduce("{\"tls_required\":true}").await;
+            let stream = talk.stream.into_inner();
+            let hello = LazyConfigAcceptor::new(Default::default(), stream).await.expect("a handshake");
+            hello.client_hello().server_name().map(str::to_owned)
+        });
+        assert_eq!(name.as_deref(), asked_for, "{server}");
+        assert!(matches!(outcome, Err(SinkError::Down(_))), "it goes no further: {outcome:?}");
+    }
 }
 
 /// When the connection is lost, the name is looked up anew: a broker may have moved.

@@ -3,7 +3,6 @@
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
-use tracing_subscriber::filter::Directive;
 use tracing_subscriber::fmt;
 
 use crate::UsageError;
@@ -25,17 +24,11 @@ pub(crate) fn start(args: &GlobalArgs, config: &LogConfig, base: &str) -> Result
             "log filter {filter:?}: {error}. Expected a level such as info, or a filter such as info,stakeout_engine=debug"
         ))
     })?;
-    let builder = fmt().with_env_filter(filter.add_directive(unheard())).with_writer(std::io::stderr);
+    let builder = fmt().with_env_filter(filter).with_writer(std::io::stderr);
     // A second start (in tests) keeps the first.
     let _ = match args.log_format.unwrap_or(config.format) {
         LogFormat::Text => builder.with_ansi(std::io::stderr().is_terminal()).try_init(),
         LogFormat::Json => builder.json().flatten_event(true).try_init(),
     };
     Ok(())
-}
-
-/// The client of NATS quotes its broker as it is, and that may repeat a secret that it was told. The sink tells the same
-/// without secrets.
-fn unheard() -> Directive {
-    "async_nats=off".parse().expect("a target and a level make a directive")
 }

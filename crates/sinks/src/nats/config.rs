@@ -1,14 +1,18 @@
 //! What a configuration says of a broker: where it is, how to get in, what goes there.
 
-use async_nats::ServerAddr;
+use reqwest::Url;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use stakeout_sources::written::Secret;
 
-use crate::address::Guard;
+use super::login::Credentials;
+use crate::address::{Guard, plain};
 use crate::takes::Takes;
 use crate::unsaid::Unsaid;
 use crate::{Found, Refused};
+
+/// Where a broker listens unless it is said.
+const DEFAULT_PORT: u16 = 4222;
 
 /// Where events go.
 #[derive(Clone, Debug, Deserialize, JsonSchema)]
@@ -69,7 +73,7 @@ impl NatsConfig {
     }
 
     /// The servers of the URL.
-    pub(super) fn servers(&self, guard: &Guard) -> Result<Vec<ServerAddr>, Refused> {
+    pub(super) fn servers(&self, guard: &Guard) -> Result<Vec<Server>, Refused> {
         self.url.split(',').map(|server| address(server.trim(), guard)).collect()
     }
 
@@ -85,25 +89,35 @@ impl NatsConfig {
     }
 }
 
+/// A server that a configuration names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Server {
+    /// Its name or address, without brackets.
+    pub(super) host: String,
+    pub(super) port: u16,
+    /// Whether it is spoken to only over TLS.
+    pub(super) is_secured: bool,
+}
+
 /// One of the servers of a URL.
-fn address(server: &str, guard: &Guard) -> Result<ServerAddr, Refused> {
+fn address(server: &str, guard: &Guard) -> Result<Server, Refused> {
     let refused = |message: String| Refused::new("url", message);
     if server.contains('@') {
         return Err(refused("expected no user in it: write user and password beside it".to_owned()));
     }
-    let expected = "expected nats://HOST:PORT or tls://HOST:PORT";
-    let secured = match server.split_once("://") {
-        Some(("tls", _)) => true,
-        Some(("nats", _)) => false,
-        _ => return Err(refused(expected.to_owned())),
+    let expected = || refused("expected nats://HOST:PORT or tls://HOST:PORT".to_owned());
+    let url = Url::parse(server).map_err(|_| expected())?;
+    let is_secured = match url.scheme() {
+        "tls" => true,
+        "nats" => false,
+        _ => return Err(expected()),
     };
-    let address: ServerAddr = server.parse().map_err(|_| refused(expected.to_owned()))?;
-    let host = address.host();
-    if !secured && !guard.allows(host) {
+    let host = url.host_str().filter(|host| !host.is_empty()).map(plain).ok_or_else(expected)?;
+    if !is_secured && !guard.allows(&host) {
         return Err(refused(format!("expected tls://…; allow = [\"{host}\"] permits nats:// there")));
     }
-    guard.check_literal(host).map_err(|error| refused(error.to_string()))?;
-    Ok(address)
+    guard.check_literal(&host).map_err(|error| refused(error.to_string()))?;
+    Ok(Server { host, port: url.port().unwrap_or(DEFAULT_PORT), is_secured })
 }
 
 /// A part of a subject: what has a meaning in subjects is replaced.
@@ -120,8 +134,8 @@ pub(super) enum Access {
     Password(String, String),
     /// With a token.
     Token(String),
-    /// With the content of a credentials file.
-    Credentials(String),
+    /// With what a credentials file has.
+    Credentials(Credentials),
 }
 
 impl Access {
@@ -132,7 +146,7 @@ impl Access {
             (None, None, None, None) => Ok(Access::Open),
             (Some(user), Some(password), None, None) => Ok(Access::Password(user, password)),
             (None, None, Some(token), None) => Ok(Access::Token(token)),
-            (None, None, None, Some(credentials)) => Ok(Access::Credentials(credentials)),
+            (None, None, None, Some(file)) => Ok(Access::Credentials(Credentials::of_file(&file)?)),
             _ => Err(Refused::new(
                 "user",
                 "expected user and password, or token, or credentials, or none of them",
@@ -146,10 +160,7 @@ impl Access {
             Access::Open => Unsaid::default(),
             Access::Password(user, password) => Unsaid::of_login(user, password),
             Access::Token(token) => Unsaid::of([token.as_str()]),
-            // The pass and the seed are lines of their own between others that are in every such file.
-            Access::Credentials(text) => {
-                Unsaid::of(text.lines().map(str::trim).filter(|line| !line.starts_with("---")))
-            }
+            Access::Credentials(credentials) => Unsaid::of(credentials.secrets()),
         }
     }
 }

@@ -1,10 +1,11 @@
-//! What the tests of sinks share: events, a receiver's own view of a signature, a mail server, a broker, certificates and
-//! somebody who knows names.
+//! What the tests of sinks share: events, a receiver's own view of a signature, a mail server, a broker and one that
+//! misbehaves, certificates and somebody who knows names.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of this")]
 
 pub mod broker;
 pub mod mail_server;
 pub mod names;
+pub mod rogue;
 pub mod standard_webhooks;
 
 use serde_json::json;
