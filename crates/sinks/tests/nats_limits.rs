@@ -9,7 +9,7 @@ use stakeout_engine::{Sink, SinkError};
 use stakeout_sinks::Found;
 use stakeout_sinks::nats::NatsSink;
 use support::event;
-use support::rogue::{FLOOD_BYTES_MAX, Rogue, SLACK_BYTES, Talk};
+use support::rogue::{FLOOD_BYTES_MAX, Rogue, Talk};
 
 /// What is read of a line and of a message at most: the limits of the sink, as its documentation says them.
 const LINE_BYTES_MAX: usize = 64 << 10;
@@ -33,17 +33,11 @@ async fn waits(because: &str, behave: impl AsyncFnOnce(Talk)) {
     }
 }
 
-/// Says the same again and again, and is hung up on when so much of it was read, give or take what was on its way.
-async fn is_hung_up_on_after(limit: usize, mut talk: Talk, saying: &str) {
-    let sent = talk.flood(saying.as_bytes()).await;
-    assert!(sent < limit + SLACK_BYTES, "{sent} bytes of {saying:?} were sent, expected {limit} at most");
-}
-
 #[tokio::test]
 async fn an_endless_introduction_is_not_listened_to() {
     waits("a line of more than", async |mut talk: Talk| {
         talk.say("INFO {\"server_id\":\"").await;
-        is_hung_up_on_after(LINE_BYTES_MAX, talk, "xxxxxxxxxxxxxxxx").await;
+        talk.is_hung_up_on_after(LINE_BYTES_MAX, "xxxxxxxxxxxxxxxx").await;
     })
     .await;
 }
@@ -54,7 +48,7 @@ async fn an_endless_line_after_the_login_is_not_listened_to() {
         waits("a line of more than", async |mut talk: Talk| {
             talk.let_in().await;
             talk.say(begun).await;
-            is_hung_up_on_after(LINE_BYTES_MAX, talk, "xxxxxxxxxxxxxxxx").await;
+            talk.is_hung_up_on_after(LINE_BYTES_MAX, "xxxxxxxxxxxxxxxx").await;
         })
         .await;
     }
@@ -67,7 +61,7 @@ async fn a_huge_message_is_known_by_its_announcement() {
             talk.let_in().await;
             let reply = talk.asked_for_the_stream().await;
             talk.say(&format!("MSG {reply} 1 {size}\r\n")).await;
-            is_hung_up_on_after(0, talk, "xxxxxxxxxxxxxxxx").await;
+            talk.is_hung_up_on_after(0, "xxxxxxxxxxxxxxxx").await;
         })
         .await;
     }
@@ -96,7 +90,7 @@ async fn what_nobody_asked_for_is_listened_to_for_a_while_only() {
     ] {
         waits("that nobody asked for", async |mut talk: Talk| {
             talk.let_in().await;
-            is_hung_up_on_after(1_000 * unasked.len(), talk, unasked).await;
+            talk.is_hung_up_on_after(1_000 * unasked.len(), unasked).await;
         })
         .await;
     }
@@ -108,7 +102,7 @@ async fn a_broker_that_never_comes_to_the_point_is_left() {
     for unasked in ["INFO {}\r\n", "+OK\r\n"] {
         waits("that nobody asked for", async |mut talk: Talk| {
             talk.introduce("{}").await;
-            is_hung_up_on_after(1_000 * unasked.len(), talk, unasked).await;
+            talk.is_hung_up_on_after(1_000 * unasked.len(), unasked).await;
         })
         .await;
     }
@@ -119,7 +113,7 @@ async fn a_broker_that_never_comes_to_the_point_is_left() {
 async fn a_broker_that_asks_all_the_time_whether_we_are_there_is_left() {
     waits("that nobody asked for", async |mut talk: Talk| {
         talk.let_in().await;
-        is_hung_up_on_after(1_000 * 6, talk, "PING\r\n").await;
+        talk.is_hung_up_on_after(1_000 * 6, "PING\r\n").await;
     })
     .await;
 }
@@ -237,6 +231,39 @@ async fn all_are_sent_in_order_before_the_first_is_acknowledged() {
         "{outcomes:?}"
     );
     drop(talk);
+}
+
+/// When one is answered with what stops them all, nobody waits for the answers to the others; but they are owed still.
+#[tokio::test]
+async fn a_broker_that_owes_too_many_answers_is_left() {
+    let rogue = Rogue::new().await;
+    let sink = sink(&rogue);
+    let events: Vec<Event> = (1..=500).map(event).collect();
+    let events: Vec<&Event> = events.iter().collect();
+    let full = r#"{"error":{"code":503,"err_code":10077,"description":"full"}}"#;
+    let deliver = async {
+        for because in ["full", "full", "it owes 1000 answers"] {
+            let outcomes = sink.deliver_all(&events).await;
+            assert!(
+                matches!(&outcomes[..], [Err(SinkError::Down(words))] if words.contains(because)),
+                "{because}: {outcomes:?}"
+            );
+        }
+    };
+    let behave = async {
+        let mut talk = rogue.meet().await;
+        talk.let_in().await;
+        talk.has_the_stream().await;
+        for _ in 0..2 {
+            let reply = talk.published().await.reply;
+            for _ in 1..events.len() {
+                talk.published().await;
+            }
+            talk.answer(&reply, full).await;
+        }
+        talk.ended().await;
+    };
+    tokio::join!(deliver, behave);
 }
 
 #[tokio::test]

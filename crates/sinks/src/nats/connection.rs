@@ -198,7 +198,8 @@ impl Connection {
         }
         let number = self.asked.fetch_add(1, Ordering::Relaxed);
         let (answer, awaited) = oneshot::channel();
-        self.shared.expect(number, Waiter { answer, bytes_max: question.answer_bytes_max })?;
+        let waiter = Waiter { answer, bytes_max: question.answer_bytes_max };
+        self.shared.expect(number, waiter).map_err(|words| Unasked::Lost(self.end(words)))?;
         let written = question.message.written(&format!("{}{number}", self.inbox));
         match self.shared.write(&written).await {
             Ok(()) => Ok(Awaited(awaited)),
@@ -242,13 +243,13 @@ impl Shared {
         }
     }
 
-    fn expect(&self, number: u64, waiter: Waiter) -> Result<(), Unasked> {
+    fn expect(&self, number: u64, waiter: Waiter) -> Result<(), String> {
         let mut waiting = self.waiting();
         if let Some(words) = &waiting.ended {
-            return Err(Unasked::Lost(words.clone()));
+            return Err(words.clone());
         }
         if waiting.for_answers.len() >= WAITING_MAX {
-            return Err(Unasked::Lost(format!("it owes {WAITING_MAX} answers")));
+            return Err(format!("it owes {WAITING_MAX} answers"));
         }
         waiting.for_answers.insert(number, waiter);
         Ok(())

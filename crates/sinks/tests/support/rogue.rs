@@ -1,7 +1,7 @@
-//! A broker that does what a test wants.
+//! A server that does what a test wants, above all a broker.
 #![allow(dead_code, unreachable_pub, reason = "every test file uses its own part of this")]
 
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 
 /// What a flood ends with if nobody ends it before: more than anybody should have read.
@@ -25,13 +25,13 @@ impl Rogue {
     /// The next who connects.
     pub async fn meet(&self) -> Talk {
         let (stream, _) = self.listener.accept().await.expect("somebody");
-        Talk { stream: BufReader::new(stream) }
+        Talk::over(stream)
     }
 }
 
-/// A connection, as the broker sees it.
-pub struct Talk {
-    pub stream: BufReader<TcpStream>,
+/// A connection, as the server sees it.
+pub struct Talk<S = TcpStream> {
+    pub stream: BufReader<S>,
 }
 
 /// What was published.
@@ -41,7 +41,11 @@ pub struct Published {
     pub text: String,
 }
 
-impl Talk {
+impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
+    pub fn over(stream: S) -> Talk<S> {
+        Talk { stream: BufReader::new(stream) }
+    }
+
     pub async fn say(&mut self, words: &str) {
         self.stream.get_mut().write_all(words.as_bytes()).await.expect("they listen");
     }
@@ -72,6 +76,15 @@ impl Talk {
         while self.stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
     }
 
+    /// Says the same again and again, and is hung up on when so much of it was read, give or take what was on its way.
+    pub async fn is_hung_up_on_after(mut self, limit: usize, saying: &str) {
+        let sent = self.flood(saying.as_bytes()).await;
+        assert!(sent < limit + SLACK_BYTES, "{sent} bytes of {saying:?} were sent, expected {limit} at most");
+    }
+}
+
+/// As a broker.
+impl Talk {
     pub async fn introduce(&mut self, info: &str) {
         self.say(&format!("INFO {info}\r\n")).await;
     }
