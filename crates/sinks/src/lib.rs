@@ -8,8 +8,8 @@
 //! - [`address`]: where a sink may connect to. [`takes`]: which events it takes.
 //!
 //! **Invariants kept here:** an event keeps its id wherever it goes and however often; an event counts as delivered only
-//! when the receiver said so; a connection goes to an address that was checked; no secret is in a message. Nothing here
-//! knows the store or reads a configuration file.
+//! when the receiver said so; a connection goes to an address that was checked; what a receiver says, and how long it takes,
+//! has a limit; no secret is in a message. Nothing here knows the store or reads a configuration file.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

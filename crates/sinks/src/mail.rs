@@ -1,15 +1,18 @@
 //! E-mail over SMTP with TLS: text and HTML, one mail per event or one for all within a time.
+//!
+//! A conversation has a limit in time (`timeout`) and in what the server may say (`measured.rs`).
 
-use std::net::SocketAddr;
+mod connect;
+mod measured;
+
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use lettre::message::{Mailbox, MultiPart};
-use lettre::transport::smtp::Error as SmtpError;
-use lettre::transport::smtp::authentication::{Credentials, Mechanism};
-use lettre::transport::smtp::client::{AsyncSmtpConnection, Certificate, Tls, TlsParameters};
+use lettre::transport::smtp::authentication::Credentials;
+use lettre::transport::smtp::client::AsyncSmtpConnection;
 use lettre::transport::smtp::commands::{Data, Mail, Rcpt};
-use lettre::transport::smtp::extension::{ClientId, MailBodyParameter, MailParameter};
+use lettre::transport::smtp::extension::{MailBodyParameter, MailParameter};
 use lettre::{Address, Message};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,6 +21,7 @@ use stakeout_engine::{Sink, SinkError};
 use stakeout_sources::written::{Duration, Secret};
 use tracing::warn;
 
+use self::connect::{NotConnected, Security, said};
 use crate::address::{Guard, Names, System};
 use crate::letter::Letter;
 use crate::outgoing;
@@ -98,7 +102,7 @@ pub struct MailSink {
     name: String,
     host: String,
     port: u16,
-    tls: Tls,
+    security: Security,
     access: Option<Credentials>,
     unsaid: Unsaid,
     guard: Guard,
@@ -148,7 +152,7 @@ impl MailSink {
             name: name.to_owned(),
             host: config.host.clone(),
             port: config.port(),
-            tls: tls(config, &guard, found)?,
+            security: Security::of(config, &guard, found)?,
             access,
             unsaid,
             guard,
@@ -175,11 +179,11 @@ impl MailSink {
         let mut last = "it has no address".to_owned();
         for address in found {
             // To the address that was checked; the certificate is compared with the name all the same.
-            let mut server = match self.connect(address).await {
+            let mut server = match self.security.connect(address, self.access.as_ref()).await {
                 Ok(server) => server,
-                Err(error) if error.is_permanent() || error.is_transient() => return Err(said(&error)),
-                Err(error) => {
-                    last = said(&error);
+                Err(NotConnected::Refused(words)) => return Err(words),
+                Err(NotConnected::Lost(words)) => {
+                    last = words;
                     continue;
                 }
             };
@@ -189,23 +193,6 @@ impl MailSink {
             return outcome;
         }
         Err(last)
-    }
-
-    async fn connect(&self, address: SocketAddr) -> Result<AsyncSmtpConnection, SmtpError> {
-        let hello = ClientId::default();
-        let outer = match &self.tls {
-            Tls::Wrapper(parameters) => Some(parameters.clone()),
-            _ => None,
-        };
-        let limit = Some(self.timeout);
-        let mut server = AsyncSmtpConnection::connect_tokio1(address, limit, &hello, outer, None).await?;
-        if let Tls::Required(parameters) = &self.tls {
-            server.starttls(parameters.clone(), &hello).await?;
-        }
-        if let Some(access) = &self.access {
-            server.auth(&[Mechanism::Plain, Mechanism::Login], access).await?;
-        }
-        Ok(server)
     }
 
     /// Hands a mail over for everybody who is there. A receiver who is refused for good is given up, and said so: the
@@ -260,43 +247,6 @@ fn mailbox(key: &'static str, text: &str) -> Result<Mailbox, Refused> {
     text.parse().map_err(|error| {
         Refused::new(key, format!("expected an address such as Anna <anna@example.org>: {error}"))
     })
-}
-
-fn tls(config: &MailConfig, guard: &Guard, found: &Found) -> Result<Tls, Refused> {
-    if config.tls == MailTls::None {
-        return match guard.allows(&config.host) {
-            true => Ok(Tls::None),
-            false => {
-                let message = format!("expected tls or starttls; allow = [{:?}] permits none", config.host);
-                Err(Refused::new("tls", message))
-            }
-        };
-    }
-    let mut parameters = TlsParameters::builder(config.host.clone());
-    if config.ca.is_some() {
-        let pem = found.get("ca");
-        // A text without any certificate is no error to the reader of PEM, and no certificate either.
-        let certificate = Some(pem).filter(|pem| pem.contains("-----BEGIN CERTIFICATE-----"));
-        let certificate = certificate.and_then(|pem| Certificate::from_pem(pem.as_bytes()).ok());
-        let certificate = certificate.ok_or_else(|| Refused::new("ca", "expected a certificate in PEM"))?;
-        parameters = parameters.add_root_certificate(certificate);
-    }
-    let parameters = parameters.build().map_err(|error| Refused::new("host", said(&error)))?;
-    Ok(match config.tls {
-        MailTls::Starttls => Tls::Required(parameters),
-        _ => Tls::Wrapper(parameters),
-    })
-}
-
-/// What went wrong, with its cause.
-fn said(error: &SmtpError) -> String {
-    let mut said = error.to_string();
-    if let Some(cause) = std::error::Error::source(error).map(ToString::to_string)
-        && !said.contains(&cause)
-    {
-        said = format!("{said}: {cause}");
-    }
-    said
 }
 
 #[async_trait]
