@@ -72,7 +72,7 @@ async fn secured(acceptor: &TlsAcceptor, talk: Talk) -> Talk<TlsStream<TcpStream
 async fn an_endless_greeting_is_not_listened_to() {
     refused("it said more than 256 KB", "none", json!({}), async |mut talk: Talk| {
         talk.say("220 ").await;
-        talk.is_hung_up_on_after(SAID_BYTES_MAX, ENDLESS).await;
+        talk.hung_up_on_after(SAID_BYTES_MAX, ENDLESS).await;
     })
     .await;
 }
@@ -83,7 +83,7 @@ async fn an_endless_greeting_over_tls_is_not_listened_to() {
     refused("it said more than 256 KB", "tls", ca, async |talk: Talk| {
         let mut talk = secured(&acceptor, talk).await;
         talk.say("220 ").await;
-        talk.is_hung_up_on_after(SAID_BYTES_MAX, ENDLESS).await;
+        talk.hung_up_on_after(SAID_BYTES_MAX, ENDLESS).await;
     })
     .await;
 }
@@ -100,7 +100,7 @@ async fn an_endless_line_after_starttls_is_not_listened_to() {
         let mut talk = secured(&acceptor, talk).await;
         assert!(talk.line().await.starts_with("EHLO "));
         talk.say("250 ").await;
-        talk.is_hung_up_on_after(SAID_BYTES_MAX, ENDLESS).await;
+        talk.hung_up_on_after(SAID_BYTES_MAX, ENDLESS).await;
     })
     .await;
 }
@@ -108,7 +108,7 @@ async fn an_endless_line_after_starttls_is_not_listened_to() {
 #[tokio::test]
 async fn an_answer_of_endless_lines_is_not_listened_to() {
     refused("too large", "none", json!({}), async |talk: Talk| {
-        talk.is_hung_up_on_after(SAID_BYTES_MAX, &format!("220-{}\r\n", ENDLESS.repeat(50))).await;
+        talk.hung_up_on_after(SAID_BYTES_MAX, &format!("220-{}\r\n", ENDLESS.repeat(50))).await;
     })
     .await;
 }

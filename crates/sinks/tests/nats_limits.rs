@@ -37,7 +37,7 @@ async fn waits(because: &str, behave: impl AsyncFnOnce(Talk)) {
 async fn an_endless_introduction_is_not_listened_to() {
     waits("a line of more than", async |mut talk: Talk| {
         talk.say("INFO {\"server_id\":\"").await;
-        talk.is_hung_up_on_after(LINE_BYTES_MAX, "xxxxxxxxxxxxxxxx").await;
+        talk.hung_up_on_after(LINE_BYTES_MAX, "xxxxxxxxxxxxxxxx").await;
     })
     .await;
 }
@@ -48,7 +48,7 @@ async fn an_endless_line_after_the_login_is_not_listened_to() {
         waits("a line of more than", async |mut talk: Talk| {
             talk.let_in().await;
             talk.say(begun).await;
-            talk.is_hung_up_on_after(LINE_BYTES_MAX, "xxxxxxxxxxxxxxxx").await;
+            talk.hung_up_on_after(LINE_BYTES_MAX, "xxxxxxxxxxxxxxxx").await;
         })
         .await;
     }
@@ -61,7 +61,7 @@ async fn a_huge_message_is_known_by_its_announcement() {
             talk.let_in().await;
             let reply = talk.asked_for_the_stream().await;
             talk.say(&format!("MSG {reply} 1 {size}\r\n")).await;
-            talk.is_hung_up_on_after(0, "xxxxxxxxxxxxxxxx").await;
+            talk.hung_up_on_after(0, "xxxxxxxxxxxxxxxx").await;
         })
         .await;
     }
@@ -90,7 +90,7 @@ async fn what_nobody_asked_for_is_listened_to_for_a_while_only() {
     ] {
         waits("that nobody asked for", async |mut talk: Talk| {
             talk.let_in().await;
-            talk.is_hung_up_on_after(1_000 * unasked.len(), unasked).await;
+            talk.hung_up_on_after(1_000 * unasked.len(), unasked).await;
         })
         .await;
     }
@@ -102,7 +102,7 @@ async fn a_broker_that_never_comes_to_the_point_is_left() {
     for unasked in ["INFO {}\r\n", "+OK\r\n"] {
         waits("that nobody asked for", async |mut talk: Talk| {
             talk.introduce("{}").await;
-            talk.is_hung_up_on_after(1_000 * unasked.len(), unasked).await;
+            talk.hung_up_on_after(1_000 * unasked.len(), unasked).await;
         })
         .await;
     }
@@ -113,7 +113,7 @@ async fn a_broker_that_never_comes_to_the_point_is_left() {
 async fn a_broker_that_asks_all_the_time_whether_we_are_there_is_left() {
     waits("that nobody asked for", async |mut talk: Talk| {
         talk.let_in().await;
-        talk.is_hung_up_on_after(1_000 * 6, "PING\r\n").await;
+        talk.hung_up_on_after(1_000 * 6, "PING\r\n").await;
     })
     .await;
 }

@@ -76,8 +76,8 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Talk<S> {
         while self.stream.read(&mut rest).await.is_ok_and(|read| read > 0) {}
     }
 
-    /// Says the same again and again, and is hung up on when so much of it was read, give or take what was on its way.
-    pub async fn is_hung_up_on_after(mut self, limit: usize, saying: &str) {
+    /// Says the same again and again; it is hung up on when so much of it was read, give or take what was on its way.
+    pub async fn hung_up_on_after(mut self, limit: usize, saying: &str) {
         let sent = self.flood(saying.as_bytes()).await;
         assert!(sent < limit + SLACK_BYTES, "{sent} bytes of {saying:?} were sent, expected {limit} at most");
     }
