@@ -202,6 +202,22 @@ async fn what_a_broker_has_against_us_is_said_at_once() {
     .await;
 }
 
+/// No event is to blame for it.
+#[tokio::test]
+async fn a_broker_that_takes_next_to_nothing_makes_everything_wait() {
+    waits("takes messages of 10 at most", async |mut talk: Talk| {
+        talk.introduce("{\"max_payload\":10}").await;
+        assert!(talk.line().await.starts_with("CONNECT {"));
+        talk.say("INFO {}\r\nPONG\r\n").await;
+        // It is not there, and has to be made.
+        while !talk.line().await.starts_with("SUB ") {}
+        let reply = talk.asked_for_the_stream().await;
+        talk.answer(&reply, r#"{"error":{"code":404,"err_code":10059,"description":"stream not found"}}"#)
+            .await;
+    })
+    .await;
+}
+
 /// The first is acknowledged after the last was sent; whose answer it is does not depend on when it comes.
 #[tokio::test]
 async fn all_are_sent_in_order_before_the_first_is_acknowledged() {

@@ -157,7 +157,7 @@ impl Connection {
         loop {
             match said(&mut stream, &mut inbound).await? {
                 Said::Pong => break,
-                Said::Info(news) => info = news,
+                Said::Info(news) => info.max_payload = news.max_payload.or(info.max_payload),
                 Said::Ping => write(&mut stream, wire::PONG).await?,
                 Said::Fine => {}
                 Said::Message(_) => return Err("it sent a message before anybody asked for one".to_owned()),
@@ -175,7 +175,7 @@ impl Connection {
             writer: tokio::sync::Mutex::new(Some(Writer { stream: to_broker, is_whole: true })),
             waiting: Mutex::default(),
             over: Notify::new(),
-            payload_bytes_max: AtomicUsize::new(0),
+            payload_bytes_max: AtomicUsize::new(PAYLOAD_BYTES_MAX),
         });
         shared.note(&info);
         let reader = Reader { stream: from_broker, inbound, unasked, inbox: inbox.clone() };
@@ -275,7 +275,9 @@ impl Shared {
     }
 
     fn note(&self, info: &Info) {
-        self.payload_bytes_max.store(info.max_payload.unwrap_or(PAYLOAD_BYTES_MAX), Ordering::Relaxed);
+        if let Some(most) = info.max_payload {
+            self.payload_bytes_max.store(most, Ordering::Relaxed);
+        }
     }
 }
 

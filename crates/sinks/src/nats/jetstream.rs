@@ -59,7 +59,10 @@ pub(super) async fn create(broker: &Connection, stream: &str, subject: &str) -> 
 async fn asked(broker: &Connection, subject: &str, payload: &[u8]) -> Result<Answer, Fault> {
     let message = Outbound { subject, headers: &[], payload };
     let question = Question { message, answer_bytes_max: MESSAGE_BYTES_MAX };
-    let awaited = broker.ask(&question).await.map_err(unasked)?;
+    let awaited = broker.ask(&question).await.map_err(|error| match error {
+        // No event is to blame for a broker that does not even take a question.
+        Unasked::TooLarge(words) | Unasked::Lost(words) => Fault::Down(words),
+    })?;
     let answer = broker.answer(awaited).await.map_err(Fault::Down)?;
     read(&answer, "JetStream is not there: is it switched on, and for this account?")
 }

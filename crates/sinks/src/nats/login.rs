@@ -22,11 +22,12 @@ impl Credentials {
         let lines: Vec<&str> = text.lines().map(str::trim).collect();
         let is_dashed = |line: &str| line.starts_with("---") && line.ends_with("---");
         let framed = lines.windows(3).filter(|three| is_dashed(three[0]) && is_dashed(three[2]));
-        let mut framed = framed.map(|three| three[1].to_owned());
+        // One pair of dashes may follow the other with nothing but an empty line between them.
+        let mut framed = framed.map(|three| three[1].to_owned()).filter(|line| !line.is_empty());
         // What is wrong with a seed is not repeated: it might say the seed.
         let is_good = |seed: &String| KeyPair::from_seed(seed).is_ok();
         match (framed.next(), framed.next().filter(is_good)) {
-            (Some(pass), Some(seed)) if !pass.is_empty() => Ok(Credentials { pass, seed }),
+            (Some(pass), Some(seed)) => Ok(Credentials { pass, seed }),
             _ => Err(Refused::new(
                 "credentials",
                 "expected what is in a credentials file: a JWT and an NKEY seed, each between two lines of dashes",
@@ -84,6 +85,8 @@ mod tests {
 
     #[test]
     fn a_credentials_file_signs_what_the_broker_asks_for() {
+        let bare = format!("---A---\ne.y.J\n---B---\n\n---C---\n{SEED}\n---D---");
+        assert_eq!(Credentials::of_file(&bare).expect("good").secrets(), ["e.y.J", SEED]);
         let credentials = Credentials::of_file(&file("e.y.J", SEED)).expect("good");
         assert_eq!(credentials.secrets(), ["e.y.J", SEED]);
         let broker = Info { nonce: "to be signed".to_owned(), ..Info::default() };
