@@ -40,6 +40,22 @@ async fn a_change_upstream_becomes_one_event_and_one_history_row() {
 }
 
 #[tokio::test]
+async fn what_changed_at_once_is_told_in_the_order_of_the_answer() {
+    const NAMES: [&str; 8] = ["h", "c", "a", "g", "e", "b", "f", "d"];
+    let value = Arc::new(AtomicI64::new(1));
+    let upstream = Arc::clone(&value);
+    let answer = move |_: &_| Act::json(&items(&NAMES.map(|name| (name, upstream.load(SeqCst)))));
+    let scene = Scene::start(answer, json!({})).await;
+    scene.polled(3).await;
+    value.store(2, SeqCst);
+    let mut newest = scene.control.newest();
+    within(newest.wait_for(|seq| *seq > 0)).await.expect("an event");
+    let told: Vec<String> = scene.events().await.into_iter().map(|event| event.subject_key).collect();
+    assert_eq!(told, NAMES);
+    scene.stop().await;
+}
+
+#[tokio::test]
 async fn a_poll_that_saw_nothing_new_writes_nothing_but_its_schedule() {
     let scene = Scene::start(|_| Act::json(&items(&[("a", 1)])), json!({})).await;
     scene.polled(2).await;

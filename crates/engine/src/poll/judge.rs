@@ -119,6 +119,7 @@ pub(super) async fn judge(
     ring(job, fetched, compared, planned, &observation.records, &changes, &mut judged).await?;
     // Rows are locked in fingerprint order, everywhere.
     judged.records.sort_by_key(|write| write.fingerprint);
+    judged.history.sort_by_key(|write| write.fingerprint);
     judged.releases.sort_by_key(|release| release.fingerprint);
     Ok(judged)
 }
@@ -273,11 +274,14 @@ fn news<'a>(
         Fresh { record, content }
     };
     let merged = |items: &[Item]| {
-        let record = |item: &Item| match item {
-            Item::Record(i) => Some(&observation.records[*i]),
+        let index = |item: &Item| match item {
+            Item::Record(i) => Some(*i),
             Item::Target(_) => None,
         };
-        items.iter().filter_map(record).map(fresh).collect()
+        // In the answer's own order, laps as they were flown and runners by number: so it is told. Identity says nothing.
+        let mut indices: Vec<usize> = items.iter().filter_map(index).collect();
+        indices.sort_unstable();
+        indices.into_iter().map(|i| fresh(&observation.records[i])).collect()
     };
     News {
         seen: observation.as_of.unwrap_or(fetched.sent),

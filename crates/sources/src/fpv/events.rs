@@ -11,19 +11,22 @@ use super::told::Told;
 
 /// The drafts of a poll.
 pub(super) fn judge(rules: &[Rule], judgement: &Judgement<'_>) -> Vec<Draft> {
-    let mut drafts = Vec::new();
+    let (mut drafts, mut last) = (Vec::new(), Vec::new());
     for change in judgement.changes {
         if let Change::Changed { record, fields } = change
             && record.kind.collection == "races"
         {
             let subject = (record.fingerprint, record.key.as_str());
-            let draft =
-                |turn: Told| Draft { requires: Effect::Changed, ..turn.draft(subject, change.data()) };
-            drafts.extend(turns(record, fields).into_iter().map(draft));
+            for turn in turns(record, fields) {
+                let draft = Draft { requires: Effect::Changed, ..turn.draft(subject, change.data()) };
+                // A race that was reset says so before its new laps do, and one that is over after its last.
+                let is_over = matches!(turn, Told::Ended | Told::Invalidated);
+                if is_over { last.push(draft) } else { drafts.push(draft) }
+            }
         }
     }
-    // A race that was reset says so before its new laps do.
     drafts.extend(by_rules(rules, judgement));
+    drafts.extend(last);
     drafts.extend(switched(judgement));
     drafts
 }
