@@ -6,11 +6,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use serde_json::{Value, json};
-use stakeout_engine::{Sink, SinkError};
 use stakeout_sinks::Found;
 use stakeout_sinks::nats::NatsSink;
 use support::broker::Broker;
-use support::event;
+use support::delivered;
 
 fn sink(port: u16, access: &[(&str, &str)]) -> NatsSink {
     let mut config = json!({ "url": format!("nats://127.0.0.1:{port}"), "allow": ["127.0.0.1"] });
@@ -20,18 +19,6 @@ fn sink(port: u16, access: &[(&str, &str)]) -> NatsSink {
     let config = serde_json::from_value(config).expect("a configuration");
     let found: Found = access.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
     NatsSink::new("events", &config, &found).expect("a sink")
-}
-
-/// What the broker said, once it is there at all; nothing if it took the event.
-async fn delivered(sink: &NatsSink) -> Option<String> {
-    loop {
-        match sink.deliver(&event(1)).await {
-            Ok(()) => return None,
-            Err(SinkError::Down(words)) if words.contains("refused (os error") => {}
-            Err(error) => return Some(error.to_string()),
-        }
-        tokio::task::yield_now().await;
-    }
 }
 
 /// With the first we are let in, with the second we are not.

@@ -9,10 +9,10 @@ use stakeout_engine::{Sink, SinkError};
 use stakeout_sinks::Found;
 use stakeout_sinks::nats::NatsSink;
 use support::broker::Broker;
-use support::event;
 use support::mail_server::certificates::{can_certify, certify};
 use support::names::InTurn;
 use support::rogue::Rogue;
+use support::{delivered, event};
 use tempfile::TempDir;
 use tokio_rustls::LazyConfigAcceptor;
 
@@ -65,18 +65,6 @@ impl Site {
 
 fn here() -> Arc<InTurn> {
     InTurn::new(&["127.0.0.1"])
-}
-
-/// What became of an event, once the broker is there at all; `None` if it was taken.
-async fn delivered(sink: &NatsSink) -> Option<String> {
-    loop {
-        match sink.deliver(&event(1)).await {
-            Ok(()) => return None,
-            Err(SinkError::Down(words)) if words.contains("refused (os error") => {}
-            Err(error) => return Some(error.to_string()),
-        }
-        tokio::task::yield_now().await;
-    }
 }
 
 #[tokio::test]

@@ -10,6 +10,8 @@ pub mod standard_webhooks;
 
 use serde_json::json;
 use stakeout_core::{Event, EventId, Fingerprint, Time};
+use stakeout_engine::{Sink, SinkError};
+use stakeout_sinks::nats::NatsSink;
 
 /// An alert.
 pub fn event(n: u64) -> Event {
@@ -25,5 +27,17 @@ pub fn event(n: u64) -> Event {
         at: Time::from_secs(1_800_000_000),
         dedupe_key: None,
         data: json!({"title": format!("Odds fell {n}"), "text": "4.2 → 3.1", "severity": "warning"}),
+    }
+}
+
+/// What became of an event, once the broker is there at all; `None` if it was taken.
+pub async fn delivered(sink: &NatsSink) -> Option<String> {
+    loop {
+        match sink.deliver(&event(1)).await {
+            Ok(()) => return None,
+            Err(SinkError::Down(words)) if words.contains("refused (os error") => {}
+            Err(error) => return Some(error.to_string()),
+        }
+        tokio::task::yield_now().await;
     }
 }
