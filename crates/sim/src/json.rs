@@ -42,7 +42,16 @@ impl<'a> Object<'a> {
         self
     }
 
-    /// Anything whose `Display` is JSON: integers, booleans.
+    pub(crate) fn number(&mut self, key: &str, value: u64) -> &mut Self {
+        whole(self.key(key), value);
+        self
+    }
+
+    pub(crate) fn flag(&mut self, key: &str, value: bool) -> &mut Self {
+        self.raw(key, if value { "true" } else { "false" })
+    }
+
+    /// Anything whose `Display` is JSON. What stands in a body a hundred times is a number or a flag.
     pub(crate) fn bare(&mut self, key: &str, value: impl Display) -> &mut Self {
         put(self.key(key), format_args!("{value}"));
         self
@@ -146,9 +155,12 @@ mod tests {
         let mut out = String::new();
         let mut object = Object::begin(&mut out);
         object.hundredths("a", 500).hundredths("b", 180).hundredths("c", 165).hundredths("d", 705);
-        object.text("e", "say \"hi\"\n").bare("f", true);
+        object.text("e", "say \"hi\"\n").bare("f", true).flag("g", false).number("h", 1_070);
         object.end();
-        assert_eq!(out, r#"{"a":5,"b":1.8,"c":1.65,"d":7.05,"e":"say \"hi\"\u000a","f":true}"#);
+        assert_eq!(
+            out,
+            r#"{"a":5,"b":1.8,"c":1.65,"d":7.05,"e":"say \"hi\"\u000a","f":true,"g":false,"h":1070}"#
+        );
     }
 
     #[test]

@@ -28,7 +28,7 @@ pub(crate) const POOLS: [(&str, &str); 5] = [
 const POOL_SIZES: [u64; 5] = [87, 43, 50, 58, 100];
 
 /// The slice number of an owner's only row.
-const UNSLICED: u32 = u32::MAX;
+const UNSLICED: usize = usize::MAX;
 
 /// The race's money from its opening to its end.
 #[derive(Debug)]
@@ -36,9 +36,9 @@ pub(crate) struct Tracker {
     /// Ids of the rows' owners: the entrants in order, then some that are no runners.
     ids: Vec<String>,
     /// The order of rows, as (owner, slice).
-    rows: Vec<(usize, u32)>,
-    slices: u32,
-    seed: u64,
+    rows: Vec<(usize, usize)>,
+    /// Of each entrant, what the slices before the nth weigh together; last, what all of them do.
+    weights: Vec<Vec<u64>>,
     steps: Vec<Step>,
 }
 
@@ -113,11 +113,12 @@ impl Tracker {
             });
         }
         let slices = if race.showing.full { 9 } else { 3 };
+        let weight = |who: usize, n: usize| mix(race.seed ^ (who as u64) << 8 ^ n as u64) % 100;
+        let weights = |who: usize| (0..=slices).map(|n| (0..n).map(|n| weight(who, n)).sum()).collect();
         Tracker {
             rows: shuffled_rows(rng, entrants.len(), ids.len(), slices),
+            weights: (0..entrants.len()).map(weights).collect(),
             ids,
-            slices,
-            seed: race.seed,
             steps,
         }
     }
@@ -143,30 +144,29 @@ impl Tracker {
             let mut row = Object::begin(out);
             row.text("entrant_id", &self.ids[*who]);
             let Share { hold, bet } = step.shares[*who];
-            row.bare("hold_percentage", self.slice(*who, *slice, hold));
-            row.bare("bet_percentage", self.slice(*who, *slice, bet));
+            row.number("hold_percentage", self.slice(*who, *slice, hold));
+            row.number("bet_percentage", self.slice(*who, *slice, bet));
             row.end();
         });
         out.push('}');
     }
 
     /// The slice's part of `whole`: the parts of all slices add up to it exactly.
-    fn slice(&self, who: usize, slice: u32, whole: u32) -> u32 {
+    fn slice(&self, who: usize, slice: usize, whole: u32) -> u64 {
+        let whole = u64::from(whole);
         if slice == UNSLICED {
             return whole;
         }
-        let weight = |n: u32| mix(self.seed ^ (who as u64) << 8 ^ u64::from(n)) % 100;
-        let until = |n: u32| (0..n).map(weight).sum::<u64>();
-        let all = until(self.slices).max(1);
-        let cut =
-            |n: u32| if n == self.slices { u64::from(whole) } else { u64::from(whole) * until(n) / all };
-        (cut(slice + 1) - cut(slice)) as u32
+        let weights = &self.weights[who];
+        let last = weights.len() - 1;
+        let cut = |n: usize| if n == last { whole } else { whole * weights[n] / weights[last].max(1) };
+        cut(slice + 1) - cut(slice)
     }
 }
 
 /// Owners that are no runners have one row each, entrants `slices`.
-fn shuffled_rows(rng: &mut SplitMix64, entrants: usize, owners: usize, slices: u32) -> Vec<(usize, u32)> {
-    let mut rows: Vec<(usize, u32)> =
+fn shuffled_rows(rng: &mut SplitMix64, entrants: usize, owners: usize, slices: usize) -> Vec<(usize, usize)> {
+    let mut rows: Vec<(usize, usize)> =
         (0..entrants).flat_map(|who| (0..slices).map(move |n| (who, n))).collect();
     rows.extend((entrants..owners).map(|who| (who, UNSLICED)));
     for n in (1..rows.len()).rev() {

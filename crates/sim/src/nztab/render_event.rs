@@ -153,7 +153,10 @@ fn multi_leg(out: &mut String, race: &Race, book: &Book, step: &Step, open: bool
     list(o.key(key), legs, |out, n| put(out, format_args!("{n}")));
     if flags.will_pays {
         list(o.key("will_pays"), &book.entrants, |out, e| {
-            put(out, format_args!("{{\"sel\":{},\"odds\":{},\"change\":\"-\"}}", e.number, e.number * 7 + 3));
+            let mut pays = Object::begin(out);
+            pays.number("sel", u64::from(e.number)).number("odds", u64::from(e.number * 7 + 3));
+            pays.text("change", "-");
+            pays.end();
         });
     }
     o.end();

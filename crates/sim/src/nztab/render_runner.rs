@@ -80,19 +80,18 @@ pub(crate) fn runner(out: &mut String, field: &Field<'_>, entrant: &Entrant) {
     out.push_str(&entrant.constant);
     let mut o = Object::resume(out);
     let scratched = entrant.scratched.filter(|s| s.at <= at);
-    o.bare("is_scratched", scratched.is_some());
+    o.flag("is_scratched", scratched.is_some());
     match scratched {
         None if book.null_flags => o.raw("is_late_scratched", "null"),
-        None => o.bare("is_late_scratched", false),
-        Some(s) => o.bare("is_late_scratched", s.late),
+        None => o.flag("is_late_scratched", false),
+        Some(s) => o.flag("is_late_scratched", s.late),
     };
-    o.bare("scratch_time", scratched.map_or(0, |s| s.at.us() / 1_000_000));
+    o.number("scratch_time", scratched.map_or(0, |s| (s.at.us() / 1_000_000) as u64));
     match scratched {
         None => o.raw("scr_time", "null"),
         Some(s) => o.text("scr_time", &second_time(s.at)),
     };
-    o.bare("favourite", is(field.favourite));
-    o.bare("mover", is(field.mover));
+    o.flag("favourite", is(field.favourite)).flag("mover", is(field.mover));
     if !twist.lacks(Missing::Odds) {
         odds(o.key("odds"), entrant, at);
     }
