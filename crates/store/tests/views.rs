@@ -298,10 +298,15 @@ async fn views_of_kinds_no_longer_there_are_removed() {
         .expect("creates");
     world.store.ensure_views(&[entrants(), plain("fpv", "races")]).await.expect("views");
     assert!(made(&path).contains(&"fpv_races".to_owned()));
+    // A kind of that name has to do with its full one.
+    world.store.ensure_views(&[plain("json", "history")]).await.expect("views");
+    let history = query(&path, "SELECT sql FROM sqlite_schema WHERE name = 'history'");
+    assert!(history[0].contains("history_rows") && made(&path).contains(&"json_history".to_owned()));
     world.store.ensure_views(&[entrants()]).await.expect("views");
     let expected = [
         "client_kv",
         "entrants",
+        "history",
         "ingest_targets",
         "my_own",
         "notifications",

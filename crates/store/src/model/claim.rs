@@ -1,12 +1,14 @@
 //! What is claimed: targets, their schedules and what they remember.
 
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 use stakeout_core::adherence::Run;
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::compare::Memory;
-use stakeout_core::{ContentHash, Facts, Last, Snapshot, Span, TargetSpec, Time};
+use stakeout_core::{ContentHash, Facts, Fingerprint, Last, Record, Snapshot, Span, TargetSpec, Time};
 
 /// A target's row. Never reused: a target that returns after its removal gets a new one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -137,4 +139,18 @@ pub struct Claim {
     pub state: TargetState,
     /// What it held.
     pub snapshot: Snapshot,
+    /// What its holder remembers of the records that it wrote, so that they need not be read again. A claim that is new
+    /// remembers nothing. Others may have changed them since: a commit that builds on it finds out by [`Base`](crate::Base).
+    pub known: BTreeMap<Fingerprint, Known>,
+}
+
+/// A record as it was written, of a kind whose content hash says all.
+#[derive(Clone, Debug)]
+pub struct Known {
+    /// What it says, without the upstream's points.
+    pub record: Record,
+    /// The hash of it.
+    pub content: ContentHash,
+    /// Until when the upstream has told its streams, at least.
+    pub told: BTreeMap<Cow<'static, str>, Time>,
 }

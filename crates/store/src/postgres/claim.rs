@@ -1,7 +1,7 @@
 //! Taking due targets under a lease, keeping them, giving them back.
 
 use std::cmp::Reverse;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::LazyLock;
 
 use deadpool_postgres::Client;
@@ -119,6 +119,7 @@ fn claim(row: &Row, target: TargetId, taken: &Taken) -> Work<Claim> {
         schedule: rows::schedule(row)?,
         state: rows::state(row, rows::number(row, "version")?)?,
         snapshot: rows::snapshot(row, "body")?,
+        known: BTreeMap::new(),
     })
 }
 

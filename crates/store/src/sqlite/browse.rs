@@ -1,7 +1,7 @@
 //! Looking around: pages of what is stored, windows of history, the ends of the event log. Nothing here writes, and
 //! every read is bounded by its page.
 
-use rusqlite::{Connection, Row, params};
+use rusqlite::{Connection, Row};
 use stakeout_core::{Fingerprint, Time};
 
 use super::claim::source_id;
@@ -99,25 +99,16 @@ pub(super) fn history_at(
     at: Time,
 ) -> Work<Vec<HistoryRow>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(Vec::new()) };
-    let print = record.to_bytes();
-    let mut found = Vec::new();
-    let mut stream = String::new();
-    // From stream to stream by index: a record has a few streams and may have a million rows.
-    loop {
-        let next: Option<String> = conn
-            .prepare_cached(
-                "SELECT min(stream) FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream > ?3",
-            )?
-            .query_row(params![source_id, print, stream], |row| row.get(0))?;
-        let Some(next) = next else { return Ok(found) };
-        let sql = format!(
-            "{HISTORY} WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND at_us <= ?4
-             ORDER BY at_us DESC LIMIT 1"
-        );
-        found.extend(all(conn, &sql, &[&source_id, &print, &next, &at.us()], history_row)?);
-        stream = next;
-    }
+    all(conn, HISTORY_AT, &[&source_id, &record.to_bytes(), &at.us()], history_row)
 }
+
+/// From stream to stream, which is why the joins are crossed: there are a few streams, and a record may have a million rows.
+const HISTORY_AT: &str = "
+    SELECT h.at_us, s.name AS stream, h.values_json, h.upstream, h.gap
+    FROM records r CROSS JOIN history_streams s CROSS JOIN history_rows h ON h.record_id = r.id AND h.stream_id = s.id
+        AND h.at_us =
+            (SELECT max(at_us) FROM history_rows WHERE record_id = r.id AND stream_id = s.id AND at_us <= ?3)
+    WHERE r.source_id = ?1 AND r.fingerprint = ?2 ORDER BY s.name";
 
 pub(super) fn log_ends(conn: &Connection) -> Work<LogEnds> {
     let value = |key: &str| -> Work<u64> {
@@ -202,4 +193,16 @@ pub(super) fn runs(
         Ok(FinishedRun { row: rows::number(row, "id")?, key: row.get("key")?, run })
     };
     all(conn, sql, &[&source_id, &from.us(), &to.us(), &after, &limit], read)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::connect::plan;
+    use super::*;
+
+    #[test]
+    fn what_was_known_at_a_moment_is_looked_up_stream_by_stream() {
+        let plan = plan(HISTORY_AT);
+        assert!(plan.contains("SCAN s") && !plan.contains("(record_id=?)"), "{plan}");
+    }
 }

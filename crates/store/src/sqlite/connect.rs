@@ -14,6 +14,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0002_interface.sql"),
     include_str!("../../migrations/sqlite/0003_alerts.sql"),
     include_str!("../../migrations/sqlite/0004_dedupe.sql"),
+    include_str!("../../migrations/sqlite/0005_numbers.sql"),
 ];
 
 /// `stak`, so that `file` and we know whose database it is.
@@ -74,6 +75,23 @@ pub(super) fn writes_of(conn: &Connection, sql: &str) -> Vec<String> {
     written
 }
 
+/// How SQLite goes about a query, line by line.
+#[cfg(test)]
+pub(super) fn plan(sql: &str) -> String {
+    let conn = memory().expect("opens");
+    let mut statement = conn.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).expect("a query");
+    for n in 1..=statement.parameter_count() {
+        statement.raw_bind_parameter(n, 1).expect("binds");
+    }
+    let mut rows = statement.raw_query();
+    let mut plan = String::new();
+    while let Some(row) = rows.next().expect("row") {
+        plan += &row.get::<_, String>("detail").expect("text");
+        plan.push('\n');
+    }
+    plan
+}
+
 /// Statements stay prepared: without this, SQLite plans many of them anew whenever a bound value changes, which costs
 /// more than running them.
 fn keep_plans(conn: &Connection) -> rusqlite::Result<()> {
@@ -123,6 +141,13 @@ fn prepare(conn: &mut Connection, found: u32) -> rusqlite::Result<()> {
     if steps.is_empty() {
         return Ok(());
     }
+    if found > 0 {
+        tracing::info!(
+            from = found,
+            to = MIGRATIONS.len(),
+            "bringing the database up to date, which takes a while if it is large"
+        );
+    }
     let transaction = conn.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     for step in steps {
         transaction.execute_batch(step)?;
@@ -160,5 +185,46 @@ mod tests {
         conn.execute(event, [2]).expect("the same key of another source");
         conn.execute("DELETE FROM events", []).expect("deletes");
         assert_eq!(count("notifications_read"), Ok(0), "a mark still goes with its event");
+    }
+
+    #[test]
+    fn history_survives_the_step_that_knows_its_records_by_number() {
+        const NUMBERS: usize = 4;
+        let mut conn = Connection::open_in_memory().expect("opens");
+        MIGRATIONS[..NUMBERS].iter().for_each(|step| conn.execute_batch(step).expect("a step"));
+        let record = "INSERT INTO records (source_id, fingerprint, kind, key, group_print, content, holders,
+                first_seen_us, changed_us, seen_us, body)
+            VALUES (?1, ?2, 'k', 'a', x'00', x'01', 1, 1, 1, 1, '{}')";
+        let row = "INSERT INTO history (source_id, fingerprint, stream, at_us, upstream, gap, values_json)
+            VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        conn.execute_batch(
+            "INSERT INTO sources (id, name) VALUES (1, 'nz'), (2, 'au');
+             CREATE VIEW odds AS SELECT values_json FROM history WHERE stream = 'odds' ORDER BY at_us;",
+        )
+        .expect("two sources");
+        // The same hash under two sources, two streams, several moments, in no order.
+        for (source, print) in [(2, [7_u8; 16]), (1, [9; 16]), (1, [7; 16])] {
+            conn.execute(record, rusqlite::params![source, print]).expect("a record");
+            for (stream, at) in [("money", 2), ("odds", 3), ("odds", 1)] {
+                let values = format!("{source} {} {stream} {at}", print[0]);
+                let arguments = rusqlite::params![source, print, stream, at, at == 3, at == 1, values];
+                conn.execute(row, arguments).expect("a row");
+            }
+        }
+        let rows = |conn: &Connection| -> Vec<String> {
+            let sql = "SELECT source_id || ' ' || hex(fingerprint) || ' ' || stream || ' ' || at_us || ' ' || upstream
+                    || ' ' || gap || ' ' || values_json
+                FROM history ORDER BY source_id, fingerprint, stream, at_us";
+            let mut statement = conn.prepare(sql).expect("a query");
+            let rows = statement.query_map([], |row| row.get(0)).expect("rows");
+            rows.map(|row| row.expect("text")).collect()
+        };
+        let before = rows(&conn);
+        assert_eq!(before.len(), 9);
+
+        prepare(&mut conn, NUMBERS as u32).expect("the step");
+        assert_eq!(rows(&conn), before);
+        let odds: i64 = conn.query_row("SELECT count(*) FROM odds", [], |row| row.get(0)).expect("a view");
+        assert_eq!(odds, 6, "what others made of it still reads");
     }
 }

@@ -133,9 +133,10 @@ pub(super) fn delivery_failed(
 
 /// Makes the views of these kinds and removes those made for others; writes only differences.
 pub(super) fn ensure_views(tx: &mut Tx<'_>, kinds: &[Kind]) -> Work<()> {
-    let mut statement = tx
-        .conn
-        .prepare("SELECT name FROM sqlite_schema WHERE type = 'table' UNION SELECT 'sqlite_schema'")?;
+    // History is a view, and not one that is made anew.
+    let mut statement = tx.conn.prepare(
+        "SELECT name FROM sqlite_schema WHERE type = 'table' UNION VALUES ('sqlite_schema'), ('history')",
+    )?;
     let tables: Vec<String> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let wanted = views::views(Dialect::Sqlite, kinds, &tables).map_err(|e| Fault::Poison(e.to_string()))?;
     let mut statement = tx.conn.prepare("SELECT name, sql FROM made_views")?;

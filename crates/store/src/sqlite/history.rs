@@ -1,9 +1,9 @@
-//! History: one row per real change of a record's stream.
+//! History: one row per real change of a record's stream. Rows know their record and their stream by number.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 
-use rusqlite::{Connection, OptionalExtension, Statement, params};
+use rusqlite::{Connection, OptionalExtension, params};
 use stakeout_core::{Fingerprint, Time};
 
 use super::claim::source_id;
@@ -23,36 +23,40 @@ pub(super) fn write(
     if history.is_empty() {
         return Ok(0);
     }
-    let mut told: BTreeMap<(Fingerprint, &str), Told> = BTreeMap::new();
+    let mut streams: BTreeMap<&str, i64> = BTreeMap::new();
+    let mut told: BTreeMap<Series, Told> = BTreeMap::new();
     let mut insert = conn.prepare_cached(
-        "INSERT OR IGNORE INTO history (source_id, fingerprint, stream, at_us, upstream, gap, values_json)
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+        "INSERT OR IGNORE INTO history_rows (record_id, stream_id, at_us, upstream, gap, values_json)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
     )?;
-    let mut newest = conn.prepare_cached(NEWEST)?;
-    let mut newest_told = conn.prepare_cached(NEWEST_TOLD)?;
     let mut written = 0;
     for point in history {
         let happened = effects.get(&point.fingerprint);
-        if happened.is_none() && !is_stored(conn, source_id, point)? {
-            let print = point.fingerprint;
-            return Err(Fault::Poison(format!("history of a record that is not stored: {print}")));
-        }
+        let record = match happened.and_then(|happened| happened.row) {
+            Some(row) => row,
+            None => record_id(conn, source_id, point.fingerprint)?.ok_or_else(|| {
+                Fault::Poison(format!("history of a record that is not stored: {}", point.fingerprint))
+            })?,
+        };
+        let stream = match streams.entry(&point.stream) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown.insert(stream_made(conn, &point.stream)?),
+        };
+        let series = Series { record, stream };
         let mut observed_since = false;
         let gap = match point.stamp {
             Stamp::Observed if happened.is_none_or(|h| !h.appeared && !h.changed) => continue,
             Stamp::Observed => {
                 // What is written here counts for the points that follow.
-                if let Some(known) = told.get_mut(&(point.fingerprint, &point.stream)) {
+                if let Some(known) = told.get_mut(&series) {
                     known.observed_since = true;
                 }
                 false
             }
             Stamp::Upstream => {
-                let known = match told.entry((point.fingerprint, &point.stream)) {
+                let known = match told.entry(series) {
                     Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(unknown) => {
-                        *unknown.insert(Told::of(&mut newest, &mut newest_told, source_id, point)?)
-                    }
+                    Entry::Vacant(unknown) => *unknown.insert(Told::of(conn, series)?),
                 };
                 if known.until.is_some_and(|until| point.at.us() <= until) {
                     continue;
@@ -62,17 +66,10 @@ pub(super) fn write(
                 point.oldest_known
             }
         };
-        let inserted = insert.execute(params![
-            source_id,
-            point.fingerprint.to_bytes(),
-            point.stream,
-            point.at.us(),
-            point.stamp == Stamp::Upstream,
-            gap,
-            point.values
-        ])?;
+        let upstream = point.stamp == Stamp::Upstream;
+        let inserted = insert.execute(params![record, stream, point.at.us(), upstream, gap, point.values])?;
         if inserted > 0 && observed_since {
-            replace_observed(conn, source_id, point)?;
+            replace_observed(conn, series, point)?;
         }
         written += inserted;
     }
@@ -86,11 +83,47 @@ pub(super) fn told_until(
     streams: &[(Fingerprint, String)],
 ) -> Work<Vec<Option<Time>>> {
     let Some(source_id) = source_id(conn, source)? else { return Ok(vec![None; streams.len()]) };
-    let mut newest = conn.prepare_cached(NEWEST_TOLD)?;
-    let told = |(print, stream): &(Fingerprint, String)| {
-        Ok(newest_told(&mut newest, source_id, *print, stream)?.map(Time))
-    };
-    streams.iter().map(told).collect()
+    let mut ids: BTreeMap<&str, Option<i64>> = BTreeMap::new();
+    let mut told = Vec::with_capacity(streams.len());
+    for (print, name) in streams {
+        let stream = match ids.entry(name) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(unknown) => *unknown.insert(stream_id(conn, name)?),
+        };
+        let series = match (stream, record_id(conn, source_id, *print)?) {
+            (Some(stream), Some(record)) => Some(Series { record, stream }),
+            _ => None,
+        };
+        let until = series.map(|series| newest_told(conn, series)).transpose()?;
+        told.push(until.flatten().map(Time));
+    }
+    Ok(told)
+}
+
+/// A stream of a record.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Series {
+    record: i64,
+    stream: i64,
+}
+
+fn record_id(conn: &Connection, source_id: i64, print: Fingerprint) -> Work<Option<i64>> {
+    let sql = "SELECT id FROM records WHERE source_id = ?1 AND fingerprint = ?2";
+    let mut statement = conn.prepare_cached(sql)?;
+    Ok(statement.query_row(params![source_id, print.to_bytes()], |row| row.get(0)).optional()?)
+}
+
+fn stream_id(conn: &Connection, name: &str) -> Work<Option<i64>> {
+    let mut statement = conn.prepare_cached("SELECT id FROM history_streams WHERE name = ?1")?;
+    Ok(statement.query_row([name], |row| row.get(0)).optional()?)
+}
+
+/// The number of a stream, which gets one when it has none.
+fn stream_made(conn: &Connection, name: &str) -> Work<i64> {
+    match stream_id(conn, name)? {
+        Some(id) => Ok(id),
+        None => Ok(conn.prepare_cached("INSERT INTO history_streams (name) VALUES (?1)")?.insert([name])?),
+    }
 }
 
 /// What is known of a stream before an upstream's points are added to it.
@@ -103,65 +136,40 @@ struct Told {
 }
 
 impl Told {
-    fn of(
-        newest: &mut Statement<'_>,
-        newest_told: &mut Statement<'_>,
-        source_id: i64,
-        point: &HistoryWrite,
-    ) -> Work<Told> {
-        let key = params![source_id, point.fingerprint.to_bytes(), point.stream];
-        let last: Option<(i64, bool)> =
-            newest.query_row(key, |row| Ok((row.get(0)?, row.get(1)?))).optional()?;
-        Ok(match last {
+    fn of(conn: &Connection, series: Series) -> Work<Told> {
+        let mut statement = conn.prepare_cached(
+            "SELECT at_us, upstream FROM history_rows WHERE record_id = ?1 AND stream_id = ?2
+             ORDER BY at_us DESC LIMIT 1",
+        )?;
+        let newest: Option<(i64, bool)> = statement
+            .query_row([series.record, series.stream], |row| Ok((row.get(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(match newest {
             None => Told { until: None, observed_since: false },
             Some((at, true)) => Told { until: Some(at), observed_since: false },
-            Some((_, false)) => {
-                let until = self::newest_told(newest_told, source_id, point.fingerprint, &point.stream)?;
-                Told { until, observed_since: true }
-            }
+            Some((_, false)) => Told { until: newest_told(conn, series)?, observed_since: true },
         })
     }
 }
 
-const NEWEST: &str = "
-    SELECT at_us, upstream FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3
-    ORDER BY at_us DESC LIMIT 1";
-
-const NEWEST_TOLD: &str = "
-    SELECT at_us FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND upstream
-    ORDER BY at_us DESC LIMIT 1";
-
 /// The newest row of a stream that the upstream stamped.
-fn newest_told(
-    newest: &mut Statement<'_>,
-    source_id: i64,
-    print: Fingerprint,
-    stream: &str,
-) -> Work<Option<i64>> {
-    Ok(newest.query_row(params![source_id, print.to_bytes(), stream], |row| row.get(0)).optional()?)
+fn newest_told(conn: &Connection, series: Series) -> Work<Option<i64>> {
+    let mut statement = conn.prepare_cached(
+        "SELECT at_us FROM history_rows WHERE record_id = ?1 AND stream_id = ?2 AND upstream
+         ORDER BY at_us DESC LIMIT 1",
+    )?;
+    Ok(statement.query_row([series.record, series.stream], |row| row.get(0)).optional()?)
 }
 
 /// A row that a poll stamped gives way to the upstream's own row of the same move: the very next one, if it says the
 /// same. Later ones are other moves.
-fn replace_observed(conn: &Connection, source_id: i64, point: &HistoryWrite) -> Work<()> {
+fn replace_observed(conn: &Connection, series: Series, point: &HistoryWrite) -> Work<()> {
     conn.prepare_cached(
-        "DELETE FROM history
-         WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND NOT upstream AND values_json = ?5
-             AND at_us = (SELECT min(at_us) FROM history
-                          WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND at_us > ?4)",
+        "DELETE FROM history_rows
+         WHERE record_id = ?1 AND stream_id = ?2 AND NOT upstream AND values_json = ?4
+             AND at_us = (SELECT min(at_us) FROM history_rows
+                          WHERE record_id = ?1 AND stream_id = ?2 AND at_us > ?3)",
     )?
-    .execute(params![
-        source_id,
-        point.fingerprint.to_bytes(),
-        point.stream,
-        point.at.us(),
-        point.values
-    ])?;
+    .execute(params![series.record, series.stream, point.at.us(), point.values])?;
     Ok(())
-}
-
-fn is_stored(conn: &Connection, source_id: i64, point: &HistoryWrite) -> Work<bool> {
-    let mut statement =
-        conn.prepare_cached("SELECT 1 FROM records WHERE source_id = ?1 AND fingerprint = ?2")?;
-    Ok(statement.exists(params![source_id, point.fingerprint.to_bytes()])?)
 }

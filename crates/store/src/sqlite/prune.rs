@@ -18,12 +18,18 @@ pub(super) struct Cursor {
     after: After,
 }
 
-#[derive(Clone, Debug, Default)]
+/// A place in the order of a stage: by a number, which is mostly a time, then by the row.
+#[derive(Clone, Copy, Debug)]
 struct After {
     number: i64,
-    source_id: i64,
-    print: Vec<u8>,
-    stream: String,
+    id: i64,
+    stream_id: i64,
+}
+
+impl Default for After {
+    fn default() -> After {
+        After { number: i64::MIN, id: i64::MIN, stream_id: i64::MIN }
+    }
 }
 
 /// What a step of a stage did.
@@ -134,42 +140,29 @@ fn notices(conn: &Connection, _: &mut After, keep: &Retention, now: Time, budget
 /// History rows by time; the newest of each stream stays as long as somebody holds the record.
 fn history(conn: &Connection, after: &mut After, keep: &Retention, now: Time, budget: u32) -> Work<Step> {
     let mut statement = conn.prepare_cached(
-        "SELECT source_id, fingerprint, stream, at_us,
-             EXISTS (SELECT 1 FROM records r WHERE r.source_id = h.source_id AND r.fingerprint = h.fingerprint
-                 AND r.gone_us IS NULL)
-             AND NOT EXISTS (SELECT 1 FROM history n WHERE n.source_id = h.source_id
-                 AND n.fingerprint = h.fingerprint AND n.stream = h.stream AND n.at_us > h.at_us) AS stays
-         FROM history h
-         WHERE at_us <= ?1 AND (at_us, source_id, fingerprint, stream) > (?2, ?3, ?4, ?5)
-         ORDER BY at_us, source_id, fingerprint, stream LIMIT ?6",
+        "SELECT at_us, record_id, stream_id,
+             EXISTS (SELECT 1 FROM records r WHERE r.id = h.record_id AND r.gone_us IS NULL)
+             AND NOT EXISTS (SELECT 1 FROM history_rows n WHERE n.record_id = h.record_id
+                 AND n.stream_id = h.stream_id AND n.at_us > h.at_us) AS stays
+         FROM history_rows h
+         WHERE at_us <= ?1 AND (at_us, record_id, stream_id) > (?2, ?3, ?4)
+         ORDER BY at_us, record_id, stream_id LIMIT ?5",
     )?;
-    let arguments = params![
-        (now - keep.history).us(),
-        if after.print.is_empty() { i64::MIN } else { after.number },
-        after.source_id,
-        after.print,
-        after.stream,
-        budget
-    ];
-    let mut found = statement.query(arguments)?;
+    let cutoff = (now - keep.history).us();
+    let mut found = statement.query(params![cutoff, after.number, after.id, after.stream_id, budget])?;
     let mut step = Step { looked_at: 0, removed: 0 };
     let mut old = Vec::new();
     while let Some(row) = found.next()? {
-        let place =
-            After { source_id: row.get(0)?, print: row.get(1)?, stream: row.get(2)?, number: row.get(3)? };
+        *after = After { number: row.get(0)?, id: row.get(1)?, stream_id: row.get(2)? };
         step.looked_at += 1;
-        *after = place.clone();
-        if !row.get::<_, bool>(4)? {
-            old.push(place);
+        if !row.get::<_, bool>(3)? {
+            old.push(*after);
         }
     }
-    for place in old {
-        step.removed += conn
-            .prepare_cached(
-                "DELETE FROM history WHERE source_id = ?1 AND fingerprint = ?2 AND stream = ?3 AND at_us = ?4",
-            )?
-            .execute(params![place.source_id, place.print, place.stream, place.number])?
-            as u64;
+    let mut delete = conn
+        .prepare_cached("DELETE FROM history_rows WHERE record_id = ?1 AND stream_id = ?2 AND at_us = ?3")?;
+    for row in old {
+        step.removed += delete.execute(params![row.id, row.stream_id, row.number])? as u64;
     }
     Ok(step)
 }
@@ -178,23 +171,22 @@ fn history(conn: &Connection, after: &mut After, keep: &Retention, now: Time, bu
 fn records(conn: &Connection, after: &mut After, keep: &Retention, now: Time, budget: u32) -> Work<Step> {
     let mut statement = conn.prepare_cached(
         "SELECT id, gone_us,
-             EXISTS (SELECT 1 FROM history h WHERE h.source_id = r.source_id AND h.fingerprint = r.fingerprint)
+             EXISTS (SELECT 1 FROM history_rows h WHERE h.record_id = r.id)
              OR EXISTS (SELECT 1 FROM records c WHERE c.source_id = r.source_id AND c.parent = r.fingerprint)
              OR EXISTS (SELECT 1 FROM events e JOIN deliveries d ON d.seq = e.seq
                  WHERE e.subject = r.fingerprint AND e.source_id = r.source_id) AS stays
          FROM records r
          WHERE gone_us <= ?1 AND (gone_us, id) > (?2, ?3) ORDER BY gone_us, id LIMIT ?4",
     )?;
-    // `source_id` is free in this stage: it carries the row's id.
-    let arguments = params![(now - keep.gone_records).us(), after.number, after.source_id, budget];
-    let mut found = statement.query(arguments)?;
+    let mut found =
+        statement.query(params![(now - keep.gone_records).us(), after.number, after.id, budget])?;
     let mut step = Step { looked_at: 0, removed: 0 };
     let mut old = Vec::new();
     while let Some(row) = found.next()? {
         step.looked_at += 1;
-        (after.source_id, after.number) = (row.get(0)?, row.get(1)?);
+        (after.id, after.number) = (row.get(0)?, row.get(1)?);
         if !row.get::<_, bool>(2)? {
-            old.push(after.source_id);
+            old.push(after.id);
         }
     }
     for id in old {

@@ -413,7 +413,7 @@ pub(super) fn stats(conn: &Connection) -> Work<StoreStats> {
         targets: count("SELECT count(*) FROM targets")?,
         records: count("SELECT count(*) FROM records WHERE gone_us IS NULL")?,
         events: count("SELECT count(*) FROM events")?,
-        history: count("SELECT count(*) FROM history")?,
+        history: count("SELECT count(*) FROM history_rows")?,
         bytes: count("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")?,
         seq,
         oldest_seq: oldest.map_or(seq + 1, |seq| seq as u64),

@@ -12,6 +12,8 @@ use crate::{Base, PollCommit, RecordWrite};
 /// What a commit did to one record.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Happened {
+    /// The record's row, where the commit wrote it.
+    pub(super) row: Option<i64>,
     /// Nobody who counts held it before, now somebody does, or may.
     pub(super) appeared: bool,
     /// Its content is another than before.
@@ -42,7 +44,11 @@ pub(super) fn write(
     poll: &PollCommit,
     effects: &mut Effects,
 ) -> Work<bool> {
+    if poll.records.is_empty() && poll.releases.is_empty() && poll.lapsed.is_empty() {
+        return Ok(true);
+    }
     let mut statement = conn.prepare_cached(FIND)?;
+    let mut rewrite = conn.prepare_cached(REWRITE)?;
     let mut found = Vec::with_capacity(poll.records.len());
     for record in &poll.records {
         let stored = find(&mut statement, source_id, record.fingerprint)?;
@@ -55,7 +61,7 @@ pub(super) fn write(
     for (record, stored) in poll.records.iter().zip(found) {
         let happened = match stored {
             None => insert(conn, source_id, record)?,
-            Some(stored) => update(conn, &stored, record, poll.now)?,
+            Some(stored) => update(conn, &mut rewrite, &stored, record, poll.now)?,
         };
         effects.insert(record.fingerprint, happened);
     }
@@ -94,12 +100,12 @@ fn find(find: &mut Statement<'_>, source_id: i64, fingerprint: Fingerprint) -> W
 }
 
 fn insert(conn: &Connection, source_id: i64, record: &RecordWrite) -> Work<Happened> {
-    conn.prepare_cached(
+    let mut statement = conn.prepare_cached(
         "INSERT INTO records (source_id, fingerprint, kind, key, parent, group_print, content, ends_us, holders,
              first_seen_us, changed_us, seen_us, body)
          VALUES (:source, :print, :kind, :key, :parent, :group, :content, :ends, 1, :seen, :seen, :seen, :body)",
-    )?
-    .execute(named_params! {
+    )?;
+    let id = statement.insert(named_params! {
         ":source": source_id,
         ":print": record.fingerprint.to_bytes(),
         ":kind": record.kind,
@@ -111,11 +117,17 @@ fn insert(conn: &Connection, source_id: i64, record: &RecordWrite) -> Work<Happe
         ":seen": record.seen.us(),
         ":body": record.body,
     })?;
-    Ok(Happened { appeared: true, ..Happened::default() })
+    Ok(Happened { row: Some(id), appeared: true, ..Happened::default() })
 }
 
 /// The newest observation wins; an older one may still make its target a holder.
-fn update(conn: &Connection, stored: &Stored, record: &RecordWrite, now: Time) -> Work<Happened> {
+fn update(
+    conn: &Connection,
+    rewrite: &mut Statement<'_>,
+    stored: &Stored,
+    record: &RecordWrite,
+    now: Time,
+) -> Work<Happened> {
     let appeared = record.added && stored.holders == 0;
     // Something seen far in the future was seen before the clock was set back: it is not newer. Polls that overtake
     // each other on the way to their commit differ by much less.
@@ -123,7 +135,7 @@ fn update(conn: &Connection, stored: &Stored, record: &RecordWrite, now: Time) -
     let changed = newest && record.content != stored.content;
     let gone_before = stored.gone;
     if newest {
-        rewrite(conn, stored, record, appeared || changed)?;
+        write_over(conn, rewrite, stored, record, appeared || changed)?;
     } else if record.added {
         conn.prepare_cached("UPDATE records SET holders = holders + 1 WHERE id = ?1")?
             .execute([stored.id])?;
@@ -132,7 +144,7 @@ fn update(conn: &Connection, stored: &Stored, record: &RecordWrite, now: Time) -
         conn.prepare_cached("UPDATE records SET gone_us = NULL, gone_natural = 0 WHERE id = ?1")?
             .execute([stored.id])?;
     }
-    Ok(Happened { appeared, changed, vanished: false, gone_before })
+    Ok(Happened { row: Some(stored.id), appeared, changed, vanished: false, gone_before })
 }
 
 const REWRITE: &str = "
@@ -141,8 +153,14 @@ const REWRITE: &str = "
     WHERE id = ?1";
 
 /// The commonest write of all: nothing that an index knows of changes, so none is touched.
-fn rewrite(conn: &Connection, stored: &Stored, record: &RecordWrite, changed: bool) -> Work<()> {
-    conn.prepare_cached(REWRITE)?.execute(params![
+fn write_over(
+    conn: &Connection,
+    rewrite: &mut Statement<'_>,
+    stored: &Stored,
+    record: &RecordWrite,
+    changed: bool,
+) -> Work<()> {
+    rewrite.execute(params![
         stored.id,
         record.key,
         record.group.to_bytes(),
