@@ -1,9 +1,7 @@
 //! Which changes of a record become rows of its history.
 
-use serde_json::{Map, Value as Json};
-
 use crate::record::object_text;
-use crate::{FieldChange, Record, Value};
+use crate::{Field, FieldChange, Past, Record, Value};
 
 /// One row of a stream, to be stamped by whoever observed it.
 #[derive(Clone, Debug, PartialEq)]
@@ -21,28 +19,26 @@ impl Row<'_> {
     }
 }
 
-/// The tracked fields in which `record` differs from its stored body.
-pub fn changed_fields(record: &Record, old: &Map<String, Json>) -> Vec<FieldChange> {
-    let fields = record.kind.fields.iter().zip(&record.values).filter(|(field, _)| field.tracked);
-    fields
-        .filter_map(|(field, new)| {
-            let before = old.get(&field.name).unwrap_or(&Json::Null);
-            (!new.is_json(before)).then(|| FieldChange {
-                field: field.name.clone(),
-                old: before.clone(),
-                new: new.to_json(),
-            })
-        })
-        .collect()
+/// The tracked fields in which `record` differs from what was known of it.
+pub fn changed_fields(record: &Record, old: &dyn Past) -> Vec<FieldChange> {
+    let fields = record.kind.fields.iter().zip(&record.values);
+    let moved = fields.filter(|(field, new)| field.tracked && !old.is(&field.name, new));
+    let change = |(field, new): (&Field, &Value)| FieldChange {
+        field: field.name.clone(),
+        old: old.json(&field.name),
+        new: new.to_json(),
+    };
+    moved.map(change).collect()
 }
 
 /// The history rows that a change (or a first sight, without `old`) of `record` calls for: one per stream of which
 /// any field moved, but for those whose moves the upstream itself tells. A first sight without a single value writes
 /// none.
-pub fn rows<'a>(record: &'a Record, old: Option<&Map<String, Json>>) -> Vec<Row<'a>> {
+pub fn rows<'a>(record: &'a Record, old: Option<&dyn Past>) -> Vec<Row<'a>> {
     let moved = |name: &String| {
-        let before = old.and_then(|body| body.get(name)).unwrap_or(&Json::Null);
-        !record.get(name).unwrap_or(&Value::Null).is_json(before) && !record.told.contains(name)
+        let now = record.get(name).unwrap_or(&Value::Null);
+        let stands = old.map_or_else(|| now.is_json(&serde_json::Value::Null), |old| old.is(name, now));
+        !stands && !record.told.contains(name)
     };
     let named = |name: &'a String| (name.as_str(), record.get(name).unwrap_or(&Value::Null));
     let stream_row = |stream: &'a crate::Stream| {

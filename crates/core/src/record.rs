@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 
-use crate::{ContentHash, ContentHasher, Fingerprint, Time, Value};
+use crate::{ContentHash, ContentHasher, Fingerprint, Past, Time, Value};
 
 /// What a field holds; decides the column of the kind's SQL view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +145,11 @@ impl Kind {
         [&*self.family, "_", &*self.collection].concat()
     }
 
+    /// Whether a record's content hash stands for all that is stored of it: two of the same content are the same.
+    pub fn content_says_all(&self) -> bool {
+        self.fields.iter().all(|field| field.tracked && !field.derived && !field.gathered)
+    }
+
     /// The position of a field.
     pub fn position(&self, field: &str) -> Option<usize> {
         self.fields.iter().position(|f| f.name == field)
@@ -231,13 +236,13 @@ impl Record {
 
     /// This record as it is to be stored: where the kind merges, nulls are filled from what is known, and derived
     /// fields always are. Borrowed when there was nothing to fill.
-    pub fn merged_with(&self, old: Option<&serde_json::Map<String, serde_json::Value>>) -> Cow<'_, Record> {
+    pub fn merged_with<P: Past + ?Sized>(&self, old: Option<&P>) -> Cow<'_, Record> {
         let mut record = Cow::Borrowed(self);
         let Some(old) = old else { return record };
         for (i, (field, value)) in self.kind.fields.iter().zip(&self.values).enumerate() {
             let asks = value.is_null() && (self.kind.merges || field.derived);
-            if asks && let Some(known) = old.get(&field.name).filter(|known| !known.is_null()) {
-                record.to_mut().values[i] = Value::from_json(known);
+            if asks && let Some(known) = old.value(&field.name) {
+                record.to_mut().values[i] = known;
             }
         }
         record

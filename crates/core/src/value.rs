@@ -245,7 +245,7 @@ impl PartialEq for Value {
             (Value::Int(a), Value::Float(b)) | (Value::Float(b), Value::Int(a)) => {
                 matches!(Value::number(*b), Value::Int(c) if c == *a)
             }
-            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::Float(a), Value::Float(b)) => a == b || !(a.is_finite() || b.is_finite()),
             (Value::Text(a), Value::Text(b)) => a == b,
             (Value::List(a), Value::List(b)) => a == b,
             (Value::Map(a), Value::Map(b)) => a == b,

@@ -6,6 +6,7 @@ mod compare;
 mod fetch;
 mod hint;
 mod judge;
+mod known;
 mod listed;
 mod normalize;
 mod others;
@@ -156,8 +157,9 @@ pub(crate) async fn poll(shared: &Shared, lane: &Lane, departure: Departure) -> 
 
     let mut tries = 0;
     let (settled, mut report) = loop {
-        // What did the records that changed look like before? Unchanged polls read nothing.
-        let recalled = recall::recall(&job, &compared).await;
+        // What did the records that changed look like before? Unchanged polls read nothing, and the others only what they
+        // do not remember. Where that turned out to be outdated, all of it is read.
+        let recalled = recall::recall(&job, &compared, tries == 0).await;
 
         // What of it is worth keeping in history, what is worth telling, and who asked to be told?
         let judged = judge::judge(&job, &fetched, &compared, &planned, recalled).await;

@@ -80,6 +80,11 @@ pub(crate) struct Shared {
 pub(crate) const MAX_PUBLISHED: usize = 256;
 
 impl Shared {
+    /// Whether a target that is due then stays claimed until then.
+    pub(crate) fn keeps(&self, due: Time, now: Time) -> bool {
+        due - now <= self.keep
+    }
+
     /// Tells whoever waits for events or new targets.
     pub(crate) fn committed(&self, done: &Done) {
         self.polled.send_modify(|polled| *polled += 1);

@@ -258,6 +258,30 @@ fn two_targets_that_see_one_record_change_at_once_tell_it_once_and_lose_nothing(
 }
 
 #[test]
+fn what_a_claim_remembers_is_not_believed_once_another_target_has_changed_it() {
+    // Both are polled every ten seconds, so their claims are kept and remember what they wrote.
+    let says = |path: &str, now: Time| {
+        let since = |seconds: i64| i64::from(now - START > Span::secs(seconds));
+        Ok(match path {
+            "catalogue" => json!(["shared/left", "shared/right"]),
+            "shared/left" => json!({"number": 1, "left": since(100) + since(200)}),
+            _ => json!({"number": 1, "right": since(150)}),
+        })
+    };
+    in_world(None, says, async |world| {
+        world.at(300).await;
+        let print = Fingerprint::of("library_documents", &["shared"]);
+        let record = world.store.records("library", &[print]).await.expect("read").remove(0);
+        assert_eq!(record.body, json!({"number": 1, "left": 2, "right": 1}), "nothing is undone");
+        let events = world.store.events(0, &EventFilter::default(), 100).await.expect("events");
+        let told: Vec<&Value> = events.iter().map(|event| &event.data["changes"]).collect();
+        let moved = |field: &str, old: i64| json!([{"field": field, "old": old, "new": old + 1}]);
+        let expected = [moved("left", 0), moved("right", 0), moved("left", 1)];
+        assert!(told.iter().copied().rev().take(3).rev().eq(&expected), "{told:?}");
+    });
+}
+
+#[test]
 fn the_budget_goes_where_things_happen_and_is_kept() {
     // doc/0 changes every 20 s, the other nine never; two requests a second for all.
     let says = |path: &str, now: Time| {

@@ -32,7 +32,7 @@ impl Back {
         policy: &DoubtPolicy,
         at: Time,
         (before, now): (&Memory, &Memory),
-        recalled: &Recalled,
+        recalled: &Recalled<'_>,
     ) -> Back {
         let removals = &now.removals;
         let away = |record: &'a Record| {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
 use stakeout_store::{
-    Claim, CommitOutcome, Done, KvRow, NewPlan, PollCommit, PollLog, PollOutcome, Sample, StoreError,
+    Claim, CommitOutcome, Done, Known, KvRow, NewPlan, PollCommit, PollLog, PollOutcome, Sample, StoreError,
     TargetState,
 };
 use tracing::{debug, warn};
@@ -19,7 +19,7 @@ use super::compare::Compared;
 use super::fetch::Fetched;
 use super::judge::Judged;
 use super::plan::{Planned, failed_part};
-use super::{Afterwards, Job, Report, standing};
+use super::{Afterwards, Job, Report, known, standing};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -37,7 +37,7 @@ pub(super) enum Landing {
 /// How a poll ended.
 pub(super) enum Settled {
     /// It is in.
-    In(Committed),
+    In(Box<Committed>),
     /// It was in before: the answer to an earlier try got lost, and with it what the row says now.
     Before,
     /// It came to nothing, and the claim is still ours.
@@ -66,7 +66,7 @@ pub(super) async fn commit(
     planned: &Planned,
 ) -> Landing {
     let mut report = report(job, fetched, compared, planned);
-    let judged = match judged {
+    let mut judged = match judged {
         Ok(judged) => judged,
         Err(error) => {
             job.shared.store_failed(&error);
@@ -76,12 +76,14 @@ pub(super) async fn commit(
     };
     report.changes = judged.changes;
     report.updated.clone_from(&judged.updated);
+    let mut known = std::mem::take(&mut judged.known);
     let commit = assemble(job, fetched, compared, judged, planned);
     let mut committed = Arc::new(commit);
     let mut outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
     if let Some(CommitOutcome::Poisoned(reason)) = &outcome {
         let failure = Failure::new(FailureClass::Store, redact(reason, &fetched.exchanges));
         report.outcome = Some(PollOutcome::Failed);
+        known.clear();
         committed = Arc::new(poisoned(job, fetched, planned, &failure, &committed));
         report.failure = Some(failure);
         outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
@@ -89,7 +91,7 @@ pub(super) async fn commit(
     let (settled, report) = match outcome {
         Some(CommitOutcome::Done(done)) => {
             let done = with_own_plan(job, &committed, done).await;
-            finished(job, report, committed, done)
+            finished(job, report, Committed { commit: committed, done, known })
         }
         Some(CommitOutcome::AlreadyDone) => {
             (Settled::Before, abandoned(job, report, "it was committed before"))
@@ -215,7 +217,7 @@ fn rate(
 /// Until when the claim is kept: a target that is due again soon stays in this node's timer. The lease is moved only
 /// when half of it is used up, so that most polls touch no index.
 fn hold_until(job: &Job<'_>, due: Option<Time>, now: Time) -> Option<Time> {
-    let due = due.filter(|due| *due - now <= job.shared.keep)?;
+    let due = due.filter(|due| job.shared.keeps(*due, now))?;
     let lease = job.shared.lease;
     let until = job.lease_until();
     let enough = until - due.max(now) > lease.over(2);
@@ -351,12 +353,13 @@ fn plain_log(job: &Job<'_>, fetched: &Fetched, planned: &Planned) -> PollLog {
     }
 }
 
-fn finished(job: &Job<'_>, mut report: Report, commit: Arc<PollCommit>, done: Done) -> (Settled, Report) {
+fn finished(job: &Job<'_>, mut report: Report, committed: Committed) -> (Settled, Report) {
+    let Committed { commit, done, .. } = &committed;
     report.events = done.events.len() as u32;
     report.history_rows = done.history_rows;
     report.next_due = done.schedule.due;
     report.touched = done.touched.clone();
-    job.shared.committed(&done);
+    job.shared.committed(done);
     let changed = commit.kv.iter().filter(|kv| {
         done.kv_changed.iter().any(|(namespace, key)| (namespace, key) == (&kv.namespace, &kv.key))
     });
@@ -366,18 +369,18 @@ fn finished(job: &Job<'_>, mut report: Report, commit: Arc<PollCommit>, done: Do
         value: kv.value.clone(),
         updated: commit.now,
     }));
-    job.lane.committed(&commit);
+    job.lane.committed(commit);
     for kv in commit.kv.iter().filter(|kv| kv.namespace == standing::NAMESPACE) {
         job.lane.standing_is_stored(standing::is_refused(&kv.value));
     }
     job.shared
         .live
-        .note(commit.target, || LivePoll::new(job.timing.due, job.claim.spec.start, &report, &commit, &done));
+        .note(commit.target, || LivePoll::new(job.timing.due, job.claim.spec.start, &report, commit, done));
     speak(job, &report, commit.outcome, &done.schedule.reason);
     if !done.held {
         job.shared.given_back(done.schedule.due);
     }
-    (Settled::In(Committed { commit, done }), report)
+    (Settled::In(Box::new(committed)), report)
 }
 
 /// Whoever changed the plan while the poll was under way is obeyed, but not where that asks for the very poll that was
@@ -404,17 +407,20 @@ async fn with_own_plan(job: &Job<'_>, commit: &PollCommit, done: Done) -> Done {
 pub(super) struct Committed {
     commit: Arc<PollCommit>,
     done: Done,
+    /// What the claim remembers of what was written.
+    known: Vec<Known>,
 }
 
 impl Committed {
     /// The claim as it goes on, if it does.
     pub(super) fn kept(self, claim: Claim) -> Option<Claim> {
-        let Committed { commit, done } = self;
+        let Committed { commit, done, known } = self;
         if !done.held || done.schedule.due.is_none() {
             return None;
         }
         // Usually nobody else has it any more; copying is the exception.
         let commit = Arc::try_unwrap(commit).unwrap_or_else(|shared| (*shared).clone());
+        let known = known::after(claim.known, known, &commit);
         Some(Claim {
             lease_until: commit.hold_until.unwrap_or(claim.lease_until),
             after_expired_lease: false,
@@ -423,6 +429,7 @@ impl Committed {
             schedule: done.schedule,
             state: commit.state,
             snapshot: commit.snapshot.unwrap_or(claim.snapshot),
+            known,
             ..claim
         })
     }

@@ -3,18 +3,16 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde::Serialize;
-use serde_json::{Map, Value as Json};
 use stakeout_core::alert::{Occasion, RULE_PREFIX, Ring, Went};
 use stakeout_core::compare::{Comparison, Item, Verdict};
 use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::record::object_text;
 use stakeout_core::{
-    ContentHash, EventId, Fingerprint, LastOutcome, Observation, Point, Record, Time, Value, history,
+    ContentHash, EventId, Fingerprint, LastOutcome, Observation, Past, Point, Record, Time, history,
 };
 use stakeout_store::{
-    Base, EventWrite, HistoryWrite, KvSet, Lapsed, PollOutcome, Reconcile, RecordWrite, Release, Stamp,
-    StoreError,
+    Base, EventWrite, HistoryWrite, Known, KvSet, Lapsed, PollOutcome, Reconcile, RecordWrite, Release,
+    Stamp, StoreError,
 };
 
 use super::Job;
@@ -23,7 +21,7 @@ use super::compare::Compared;
 use super::fetch::Fetched;
 use super::plan::Planned;
 use super::recall::Recalled;
-use super::{listed, standing};
+use super::{known, listed, standing};
 use crate::alerts;
 
 /// Everything a poll wants to write besides its schedule.
@@ -36,6 +34,8 @@ pub(super) struct Judged {
     pub(super) events: Vec<EventWrite>,
     pub(super) reconcile: Option<Reconcile>,
     pub(super) kv: Vec<KvSet>,
+    /// What the claim remembers of it, where it is kept.
+    pub(super) known: Vec<Known>,
     pub(super) changes: u32,
     /// The same, by the kind of record.
     pub(super) updated: BTreeMap<String, u32>,
@@ -64,7 +64,7 @@ pub(super) async fn judge(
     fetched: &Fetched,
     compared: &Compared,
     planned: &Planned,
-    recalled: Result<Recalled, StoreError>,
+    recalled: Result<Recalled<'_>, StoreError>,
 ) -> Result<Judged, StoreError> {
     let recalled = recalled?;
     let mut judged = Judged::default();
@@ -78,6 +78,11 @@ pub(super) async fn judge(
     };
     let news = news(fetched, observation, comparison, &recalled);
     let changes = changes(job, fetched, &news, comparison, &recalled, &mut judged);
+    let is_kept = planned.schedule.due.is_some_and(|due| job.shared.keeps(due, fetched.ended));
+    if is_kept && news.added.len() + news.changed.len() <= known::MOST {
+        let written = news.added.iter().chain(&news.changed);
+        judged.known = written.filter_map(|fresh| known::of(&fresh.record, fresh.content)).collect();
+    }
     judged.changes = changes.len() as u32;
     judged.updated = by_kind(&changes);
     judged.reconcile = listed::reconcile(job, fetched.ended, observation, comparison, &recalled);
@@ -192,11 +197,11 @@ fn changes<'a>(
     fetched: &Fetched,
     news: &'a News<'_>,
     comparison: &Comparison,
-    recalled: &Recalled,
+    recalled: &Recalled<'_>,
     judged: &mut Judged,
 ) -> Vec<Change<'a>> {
     let mut changes = Vec::new();
-    let moved = |record: &Record| match old_body(recalled, record.fingerprint) {
+    let moved = |record: &Record| match recalled.past(record.fingerprint) {
         Some(old) => history::changed_fields(record, old),
         None => Vec::new(),
     };
@@ -250,12 +255,12 @@ fn news<'a>(
     fetched: &Fetched,
     observation: &'a Observation,
     comparison: &Comparison,
-    recalled: &Recalled,
+    recalled: &Recalled<'_>,
 ) -> News<'a> {
     let entry = |record: &Record| comparison.next.as_ref().and_then(|next| next.get(record.fingerprint));
     let fresh = |record: &'a Record| {
         let stored = recalled.records.get(&record.fingerprint);
-        let record = record.merged_with(old_body(recalled, record.fingerprint));
+        let record = record.merged_with(recalled.past(record.fingerprint));
         // What an answer does not show whole may have more than it shows; what is gone has nothing to add.
         let held = stored.filter(|stored| stored.gone.is_none()).and_then(|stored| stored.body.as_object());
         let record = match held.filter(|_| !observation.coverage.proves_absence(record.group)) {
@@ -290,21 +295,17 @@ fn news<'a>(
     }
 }
 
-fn old_body(recalled: &Recalled, fingerprint: Fingerprint) -> Option<&Map<String, Json>> {
-    recalled.records.get(&fingerprint).and_then(|stored| stored.body.as_object())
-}
-
 /// Writes a record, and the history that its change calls for.
 fn keep(
     fetched: &Fetched,
     news: &News<'_>,
     fresh: &Fresh<'_>,
-    recalled: &Recalled,
+    recalled: &Recalled<'_>,
     added: bool,
     judged: &mut Judged,
 ) {
     let record = &*fresh.record;
-    let old = old_body(recalled, record.fingerprint);
+    let old = recalled.past(record.fingerprint);
     let observed = history::rows(record, old).into_iter().map(|row| HistoryWrite {
         fingerprint: record.fingerprint,
         stream: row.stream.to_owned(),
@@ -326,22 +327,20 @@ fn keep(
         body: record.body_text(),
         seen: record.seen.unwrap_or(news.seen),
         added,
-        base: Base::Recalled(recalled.records.get(&record.fingerprint).map(|stored| stored.content)),
+        base: Base::Recalled(recalled.content(record.fingerprint)),
     });
 }
 
 /// The moves that the upstream stamped itself and had not told before.
-fn stamped(record: &Record, old: Option<&Map<String, Json>>, recalled: &Recalled) -> Vec<HistoryWrite> {
-    let told = recalled.told.get(&record.fingerprint);
-    let told = |point: &Point| told.and_then(|streams| streams.get(&*point.stream));
+fn stamped(record: &Record, old: Option<&dyn Past>, recalled: &Recalled<'_>) -> Vec<HistoryWrite> {
     let write = |point: &Point| {
         let stream = record.kind.streams.iter().find(|s| s.name == point.stream)?;
         let named = stream.fields.iter().zip(&point.values).map(|(name, value)| {
             // What the upstream does not say about that moment is what was known before it.
-            let carried = || old.and_then(|body| body.get(name)).filter(|value| !value.is_null());
+            let carried = || old.and_then(|old| old.value(name)).map(Cow::Owned);
             let value = match value.is_null() {
-                true => carried().map_or_else(|| Said::Now(record.get(name).unwrap_or(value)), Said::Before),
-                false => Said::Now(value),
+                true => carried().unwrap_or_else(|| Cow::Borrowed(record.get(name).unwrap_or(value))),
+                false => Cow::Borrowed(value),
             };
             (name.as_str(), value)
         });
@@ -354,20 +353,14 @@ fn stamped(record: &Record, old: Option<&Map<String, Json>>, recalled: &Recalled
             oldest_known: point.oldest_known,
         })
     };
-    let news = record.points.iter().filter(|point| told(point).is_none_or(|until| point.at > *until));
-    news.filter_map(write).collect()
-}
-
-/// A value of a history row: from this answer, or carried on from what is stored.
-#[derive(Serialize)]
-#[serde(untagged)]
-enum Said<'a> {
-    Now(&'a Value),
-    Before(&'a Json),
+    let is_news = |point: &&Point| {
+        recalled.told_until(record.fingerprint, &point.stream).is_none_or(|until| point.at > until)
+    };
+    record.points.iter().filter(is_news).filter_map(write).collect()
 }
 
 /// Whether the record was not away only briefly, so that its last event still keeps it quiet.
-fn is_newsworthy(event: &EventWrite, recalled: &Recalled) -> bool {
+fn is_newsworthy(event: &EventWrite, recalled: &Recalled<'_>) -> bool {
     let gone = recalled.records.get(&event.subject).and_then(|stored| stored.gone);
     match (event.quiet.max(event.unseen_for), gone) {
         (Some(quiet), Some(gone)) => event.at - gone >= quiet,

@@ -34,7 +34,7 @@ pub(super) fn reconcile(
     now: Time,
     observation: &Observation,
     comparison: &Comparison,
-    recalled: &Recalled,
+    recalled: &Recalled<'_>,
 ) -> Option<Reconcile> {
     let listed = observation.targets.as_ref()?;
     let wanted = |spec: &TargetSpec| match recalled.listed.get(&spec.key) {

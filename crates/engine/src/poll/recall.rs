@@ -1,10 +1,11 @@
-//! Recall: what the store remembers of the records that are about to change. Unchanged polls ask nothing.
+//! Recall: what is remembered of the records that are about to change, by the claim or else by the store. Unchanged polls
+//! ask nothing.
 
 use std::collections::BTreeMap;
 
 use stakeout_core::compare::{Item, target_fingerprint};
-use stakeout_core::{Fingerprint, Record, Time};
-use stakeout_store::{StoreError, StoredRecord, TargetFilter, TargetRow};
+use stakeout_core::{ContentHash, Fingerprint, Past, Record, Time};
+use stakeout_store::{Known, StoreError, StoredRecord, TargetFilter, TargetRow};
 
 use super::Job;
 use super::compare::Compared;
@@ -13,10 +14,13 @@ use super::others::{Others, others};
 
 /// What was known before this poll.
 #[derive(Default)]
-pub(super) struct Recalled {
+pub(super) struct Recalled<'a> {
+    /// As they are stored.
     pub(super) records: BTreeMap<Fingerprint, StoredRecord>,
+    /// Those that the claim remembers, and nobody has to read.
+    known: BTreeMap<Fingerprint, &'a Known>,
     /// Until when the upstream itself has told a record's stream: every answer repeats the latest moves.
-    pub(super) told: BTreeMap<Fingerprint, BTreeMap<String, Time>>,
+    told: BTreeMap<Fingerprint, BTreeMap<String, Time>>,
     /// The keys of targets that the listing no longer has.
     pub(super) retired: Vec<String>,
     /// The targets that the listing describes otherwise than before, by key.
@@ -25,16 +29,54 @@ pub(super) struct Recalled {
     pub(super) others: Others,
 }
 
+impl Recalled<'_> {
+    /// What a record said.
+    pub(super) fn past(&self, fingerprint: Fingerprint) -> Option<&dyn Past> {
+        if let Some(known) = self.known.get(&fingerprint) {
+            return Some(&known.record);
+        }
+        Some(self.records.get(&fingerprint)?.body.as_object()?)
+    }
+
+    /// The hash of what it said.
+    pub(super) fn content(&self, fingerprint: Fingerprint) -> Option<ContentHash> {
+        let known = self.known.get(&fingerprint).map(|known| known.content);
+        known.or_else(|| Some(self.records.get(&fingerprint)?.content))
+    }
+
+    /// Until when the upstream has told one of its streams.
+    pub(super) fn told_until(&self, fingerprint: Fingerprint, stream: &str) -> Option<Time> {
+        let until = match self.known.get(&fingerprint) {
+            Some(known) => known.told.get(stream),
+            None => self.told.get(&fingerprint)?.get(stream),
+        };
+        until.copied()
+    }
+}
+
 /// Targets are listed in pages of this size when some of them are to be retired.
 const PAGE: u32 = 1_000;
 
-pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalled, StoreError> {
+/// With `by_heart`, what the claim remembers is taken for what is stored; the commit finds out if it is not.
+pub(super) async fn recall<'a>(
+    job: &Job<'a>,
+    compared: &Compared,
+    by_heart: bool,
+) -> Result<Recalled<'a>, StoreError> {
     let Some((observation, comparison)) = &compared.news else { return Ok(Recalled::default()) };
     let record = |item: &Item| match item {
         Item::Record(i) => Some(&observation.records[*i]),
         Item::Target(_) => None,
     };
-    let touched = || comparison.added.iter().chain(&comparison.changed).filter_map(record);
+    // Of what is new here it matters, too, who else holds it.
+    let changed = || comparison.changed.iter().filter_map(record).map(|record| record.fingerprint);
+    let known = |print| Some((print, job.claim.known.get(&print)?));
+    let known: BTreeMap<_, _> =
+        if by_heart { changed().filter_map(known).collect() } else { BTreeMap::new() };
+    let touched = || {
+        let touched = comparison.added.iter().chain(&comparison.changed).filter_map(record);
+        touched.filter(|record| !known.contains_key(&record.fingerprint))
+    };
     let mut wanted: Vec<Fingerprint> = touched()
         .map(|record| record.fingerprint)
         .chain(comparison.removed.iter().map(|entry| entry.fingerprint))
@@ -42,7 +84,7 @@ pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalle
     let _busy = job.shared.clock.busy();
     let listed = listed::rows(job, observation, comparison).await?;
     if wanted.is_empty() {
-        return Ok(Recalled { listed, ..Recalled::default() });
+        return Ok(Recalled { known, listed, ..Recalled::default() });
     }
     wanted.sort_unstable();
     let source = job.source.name();
@@ -59,7 +101,7 @@ pub(super) async fn recall(job: &Job<'_>, compared: &Compared) -> Result<Recalle
     };
     let added: Vec<&Record> = comparison.added.iter().filter_map(record).collect();
     let others = others(job, compared, &added, &records).await?;
-    Ok(Recalled { records, told, retired, listed, others })
+    Ok(Recalled { records, known, told, retired, listed, others })
 }
 
 async fn told(

@@ -229,7 +229,7 @@ impl Watch {
         let drafts = if told { self.source.judge(&judgement) } else { vec![] };
         let mut written = Vec::new();
         for record in added.iter().chain(&changed) {
-            let found = rows(record, self.stored.get(&record.fingerprint));
+            let found = rows(record, self.stored.get(&record.fingerprint).map(|body| body as _));
             written.extend(found.into_iter().map(|row| {
                 let stream = row.stream.to_owned();
                 let values = serde_json::from_str(&row.text()).expect("an object");
