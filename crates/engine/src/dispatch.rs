@@ -38,10 +38,12 @@ use self::replanned::Overtaken;
 pub(crate) const MAX_HELD: usize = 50_000;
 /// Messages handled before looking at the timer again.
 const MESSAGES_PER_TURN: usize = 256;
-/// How often the leases of held targets are looked at, at least; short leases are looked at more often.
+/// The shortest time between two looks at the leases of held targets; short leases are looked at more often.
 const RENEW_EVERY: Span = Span::secs(5);
 /// The longest the loop sleeps without looking around.
 const LONGEST_SLEEP: Span = Span::secs(1);
+/// The same in virtual time.
+const AT_REST: Span = Span::hours(1);
 
 /// Targets that are long overdue are spread over at most this.
 const LONGEST_SPREAD: Span = Span::secs(10);
@@ -114,7 +116,9 @@ pub(crate) struct Dispatcher {
     looked: Time,
     /// The last time a poll came back.
     landed: Time,
+    /// When the leases are looked at again, and when they last were.
     next_renewal: Time,
+    last_renewal: Time,
     renew_every: Span,
     /// A renewal under way, where the store may take its time to answer.
     renewals: JoinSet<Renewal>,
@@ -151,6 +155,7 @@ impl Dispatcher {
             looked: Time(i64::MIN),
             landed: Time(i64::MIN),
             next_renewal: now + renew_every,
+            last_renewal: now,
             renewals: JoinSet::new(),
             resting: Vec::new(),
             steps,
@@ -266,6 +271,7 @@ impl Dispatcher {
                 lane.forget_focus(claim.target);
             }
         }
+        self.next_renewal = self.next_renewal.min(self.renews_at(claim.lease_until));
         self.fires.insert(claim.target, fire);
         self.timer.push(Reverse((fire, claim.target)));
         self.held.insert(claim.target, (claim, claimed));
@@ -451,7 +457,8 @@ impl Dispatcher {
         let blocked = self.lanes.values().filter_map(|lane| lane.blocked_until);
         let longest = now + LONGEST_SLEEP;
         // In virtual time nothing happens between wake-ups that somebody else did not announce.
-        let limit = if self.shared.clock.is_virtual() { self.next_renewal } else { longest };
+        let limit =
+            if self.shared.clock.is_virtual() { self.next_renewal.min(now + AT_REST) } else { longest };
         let rests = self.resting.iter().map(|(until, _)| *until);
         blocked.chain(timer).chain(rests).chain([limit]).min().unwrap_or(longest)
     }

@@ -61,7 +61,7 @@ pub struct EngineConfig {
     pub lease: Span,
     /// How far ahead of their due time targets are claimed.
     pub ahead: Span,
-    /// Targets due again within this stay claimed.
+    /// Targets due again within this stay claimed, unless many are.
     pub keep: Span,
     /// How long polls in flight may take to finish at the end.
     pub grace: Duration,
@@ -70,6 +70,8 @@ pub struct EngineConfig {
 impl EngineConfig {
     /// An engine with the usual numbers, the system's clock and no sinks.
     pub fn new(store: Arc<dyn Store>, sources: Vec<Arc<dyn Source>>, fetch: Arc<dyn Fetch>) -> EngineConfig {
+        // Where others share the store, what is held here is nobody else's for as long.
+        let keep = if store.is_shared() { Span::secs(20) } else { Span::mins(10) };
         EngineConfig {
             node: format!("node-{}", std::process::id()),
             sources,
@@ -86,7 +88,7 @@ impl EngineConfig {
             },
             lease: Span::secs(60),
             ahead: Span::secs(2),
-            keep: Span::secs(20),
+            keep,
             grace: Duration::from_secs(3),
         }
     }

@@ -40,7 +40,7 @@ pub(crate) struct Shared {
     pub(crate) started: Time,
     /// How long a claim holds.
     pub(crate) lease: Span,
-    /// A target due again within this stays claimed; zero gives every claim back.
+    /// A target due again within this stays claimed, unless many are; below zero, every claim is given back.
     pub(crate) keep: Span,
     /// How far ahead of their due time targets are claimed.
     pub(crate) ahead: Span,
@@ -79,10 +79,22 @@ pub(crate) struct Shared {
 /// Changed values that may wait for a slow reader.
 pub(crate) const MAX_PUBLISHED: usize = 256;
 
+/// A target due again within this stays claimed however many there are: they are polled sooner than they could be given
+/// back and claimed anew.
+const KEEP_ALWAYS: Span = Span::secs(20);
+/// So many targets may be held for longer, and remember what they wrote.
+const MAX_HELD_LONG: usize = 2_000;
+
 impl Shared {
     /// Whether a target that is due then stays claimed until then.
     pub(crate) fn keeps(&self, due: Time, now: Time) -> bool {
-        due - now <= self.keep
+        let wait = due - now;
+        wait <= self.keep && (wait <= KEEP_ALWAYS || self.holds_few())
+    }
+
+    /// Whether so few targets are held that each may take some room.
+    pub(crate) fn holds_few(&self) -> bool {
+        self.held.load(Ordering::Relaxed) < MAX_HELD_LONG
     }
 
     /// Tells whoever waits for events or new targets.

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use stakeout_core::{Span, Time};
@@ -92,26 +92,38 @@ impl Dispatcher {
         self.shared.look.notify_one();
     }
 
+    /// When a lease is to be extended: once half of it is used up, but leases are not looked at all the time.
+    pub(super) fn renews_at(&self, lease_until: Time) -> Time {
+        (lease_until - self.shared.lease.over(2)).max(self.last_renewal + self.renew_every)
+    }
+
     /// Extends leases that would run out while their targets wait here.
     pub(super) async fn renew_leases(&mut self, now: Time) {
         if now < self.next_renewal || !self.renewals.is_empty() {
             return;
         }
-        self.next_renewal = now + self.renew_every;
+        self.last_renewal = now;
+        let held = self.held.values().map(|(claim, _)| (since(claim), claim.lease_until));
+        // What waits for its turn, or for the upstream, is ours as much as what waits for its time.
+        let until = |lease: &AtomicI64| Time(lease.load(Ordering::Acquire));
+        let ready = self.lanes.values().flat_map(|lane| lane.ready.iter());
+        let ready = ready.map(|departure| (since(&departure.claim), until(&departure.lease_us)));
+        let in_flight = self.tasks.values().map(|poll| (poll.since(), until(&poll.lease_us)));
         let soon = now + self.shared.lease.over(2);
         let mut expiring: Vec<Since> = Vec::new();
-        let held = self.held.values().filter(|(claim, _)| claim.lease_until < soon);
-        expiring.extend(held.map(|(claim, _)| since(claim)));
-        // What waits for its turn, or for the upstream, is ours as much as what waits for its time.
-        let soon_us = soon.us();
-        let ready = self.lanes.values().flat_map(|lane| lane.ready.iter());
-        let ready = ready.filter(|departure| departure.lease_us.load(Ordering::Acquire) < soon_us);
-        expiring.extend(ready.map(|departure| since(&departure.claim)));
-        let in_flight = self.tasks.values().filter(|poll| poll.lease_us.load(Ordering::Acquire) < soon_us);
-        expiring.extend(in_flight.map(InFlight::since));
+        let mut next = Time(i64::MAX);
+        for (claim, until) in held.chain(ready).chain(in_flight) {
+            match until <= soon {
+                true => expiring.push(claim),
+                false => next = next.min(until),
+            }
+        }
         if expiring.is_empty() {
+            self.next_renewal = if next == Time(i64::MAX) { next } else { self.renews_at(next) };
             return;
         }
+        // They may not all be extended.
+        self.next_renewal = now + self.renew_every;
         let (until, set_back) = (now + self.shared.lease, self.set_back);
         let shared = Arc::clone(&self.shared);
         let renewal = async move {

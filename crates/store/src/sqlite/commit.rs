@@ -54,13 +54,14 @@ pub(super) struct TargetNow {
     plan_version: u64,
     enabled: bool,
     held: bool,
+    wake: Option<i64>,
     schedule: Schedule,
     rebaseline: bool,
 }
 
 static TARGET_NOW: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL, rebaseline, {}
+        "SELECT id, source_id, key, fence, poll_no, plan_version, enabled, owner IS NOT NULL, rebaseline, wake_us, {}
          FROM targets WHERE id = ?1",
         rows::SCHEDULE,
     )
@@ -79,7 +80,8 @@ fn target_now(conn: &Connection, poll: &PollCommit) -> Work<Option<TargetNow>> {
             enabled: row.get(6)?,
             held: row.get(7)?,
             rebaseline: row.get(8)?,
-            schedule: rows::schedule(row, 9)?,
+            wake: row.get(9)?,
+            schedule: rows::schedule(row, 10)?,
         })
     });
     Ok(found.optional()?)
@@ -100,14 +102,15 @@ fn admit(conn: &Connection, poll: &PollCommit) -> Work<Result<TargetNow, CommitO
 
 fn reschedule(conn: &Connection, poll: &PollCommit) -> Work<CommitOutcome> {
     let mut done = Done::default();
-    if keep_place(conn, poll, &mut done)? {
+    let state = serde_json::to_string(&poll.state)?;
+    if keep_place(conn, poll, &state, &mut done)? {
         return Ok(CommitOutcome::Done(done));
     }
     let row = match admit(conn, poll)? {
         Ok(row) => row,
         Err(outcome) => return Ok(outcome),
     };
-    write_target(conn, poll, row, &mut done)?;
+    write_target(conn, poll, &state, row, &mut done)?;
     Ok(CommitOutcome::Done(done))
 }
 
@@ -121,7 +124,7 @@ const KEEP_PLACE: &str = "
 
 /// The commonest commit: the lease stays as it was and nobody interfered, so neither the wake time nor the owner
 /// changes and no index is touched. Answers whether it applied.
-fn keep_place(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<bool> {
+fn keep_place(conn: &Connection, poll: &PollCommit, state: &str, done: &mut Done) -> Work<bool> {
     if poll.hold_until.is_none() {
         return Ok(false);
     }
@@ -138,7 +141,7 @@ fn keep_place(conn: &Connection, poll: &PollCommit, done: &mut Done) -> Work<boo
         ":changed": poll.snapshot.is_some(),
         ":outcome": poll.outcome.name(),
         ":error": poll.error,
-        ":state": serde_json::to_string(&poll.state)?,
+        ":state": state,
         ":id": poll.target.0,
         ":fence": poll.fence as i64,
         ":plan_version": poll.plan_version as i64,
@@ -193,13 +196,22 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
     } else {
         row
     };
-    if !keep_place(tx.conn, poll, &mut done)? {
-        write_target(tx.conn, poll, row, &mut done)?;
+    let state = serde_json::to_string(&poll.state)?;
+    // Where the row wakes at another time, its place is another.
+    let stays = row.wake == wake(poll.hold_until, &poll.schedule);
+    if !stays || !keep_place(tx.conn, poll, &state, &mut done)? {
+        write_target(tx.conn, poll, &state, row, &mut done)?;
     }
     Ok(CommitOutcome::Done(done))
 }
 
-fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut Done) -> Work<()> {
+fn write_target(
+    conn: &Connection,
+    poll: &PollCommit,
+    state: &str,
+    row: TargetNow,
+    done: &mut Done,
+) -> Work<()> {
     let own = row.plan_version == poll.plan_version;
     done.schedule = if own { poll.schedule.clone() } else { row.schedule };
     done.plan_version = row.plan_version;
@@ -229,7 +241,7 @@ fn write_target(conn: &Connection, poll: &PollCommit, row: TargetNow, done: &mut
         ":changed": poll.snapshot.is_some(),
         ":outcome": poll.outcome.name(),
         ":error": poll.error,
-        ":state": serde_json::to_string(&poll.state)?,
+        ":state": state,
         ":rebaseline": !own && row.rebaseline,
         ":id": row.id,
     })?;

@@ -26,6 +26,10 @@ const CHECKPOINT_PAGES: u32 = 8_000;
 /// Checkpoints keep the log near 1,000 pages; after a burst it is cut back to this.
 const WAL_BYTES_MAX: i64 = 64 << 20;
 
+/// The pages of a database in memory are larger: nobody copies them to a disk, and SQLite goes through all of them after
+/// every transaction in which one was divided.
+const MEMORY_PAGE_BYTES: u32 = 8_192;
+
 const STATEMENTS_CACHED: usize = 128;
 
 /// The connection that writes, with the schema brought up to date.
@@ -53,6 +57,7 @@ pub(super) fn memory() -> Result<Connection> {
     let flags =
         OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut conn = Connection::open_in_memory_with_flags(flags).map_err(say)?;
+    conn.pragma_update(None, "page_size", MEMORY_PAGE_BYTES).map_err(say)?;
     prepare(&mut conn, 0).map_err(say)?;
     Ok(conn)
 }
