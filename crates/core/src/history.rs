@@ -21,11 +21,12 @@ impl Row<'_> {
 
 /// The tracked fields in which `record` differs from what was known of it.
 pub fn changed_fields(record: &Record, old: &dyn Past) -> Vec<FieldChange> {
-    let fields = record.kind.fields.iter().zip(&record.values);
-    let moved = fields.filter(|(field, new)| field.tracked && !old.is(&field.name, new));
-    let change = |(field, new): (&Field, &Value)| FieldChange {
+    let kind = &*record.kind;
+    let fields = kind.fields.iter().zip(&record.values).enumerate();
+    let moved = fields.filter(|(place, (field, new))| field.tracked && !old.is(kind, *place, new));
+    let change = |(place, (field, new)): (usize, (&Field, &Value))| FieldChange {
         field: field.name.clone(),
-        old: old.json(&field.name),
+        old: old.json(kind, place),
         new: new.to_json(),
     };
     moved.map(change).collect()
@@ -35,15 +36,19 @@ pub fn changed_fields(record: &Record, old: &dyn Past) -> Vec<FieldChange> {
 /// any field moved, but for those whose moves the upstream itself tells. A first sight without a single value writes
 /// none.
 pub fn rows<'a>(record: &'a Record, old: Option<&dyn Past>) -> Vec<Row<'a>> {
-    let moved = |name: &String| {
-        let now = record.get(name).unwrap_or(&Value::Null);
-        let stands = old.map_or_else(|| now.is_json(&serde_json::Value::Null), |old| old.is(name, now));
+    let kind = &*record.kind;
+    let moved = |(name, place): &(&'a String, usize)| {
+        let now = &record.values[*place];
+        let stands =
+            old.map_or_else(|| now.is_json(&serde_json::Value::Null), |old| old.is(kind, *place, now));
         !stands && !record.told.contains(name)
     };
-    let named = |name: &'a String| (name.as_str(), record.get(name).unwrap_or(&Value::Null));
     let stream_row = |stream: &'a crate::Stream| {
-        let any = stream.fields.iter().any(moved);
-        any.then(|| Row { stream: &stream.name, values: stream.fields.iter().map(named).collect() })
+        let places = stream.fields.iter().filter_map(|name| Some((name, kind.position(name)?)));
+        let fields: Vec<(&String, usize)> = places.collect();
+        let named = |(name, place): &(&'a String, usize)| (name.as_str(), &record.values[*place]);
+        let any = fields.iter().any(moved);
+        any.then(|| Row { stream: &stream.name, values: fields.iter().map(named).collect() })
     };
-    record.kind.streams.iter().filter_map(stream_row).collect()
+    kind.streams.iter().filter_map(stream_row).collect()
 }

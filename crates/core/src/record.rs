@@ -241,7 +241,7 @@ impl Record {
         let Some(old) = old else { return record };
         for (i, (field, value)) in self.kind.fields.iter().zip(&self.values).enumerate() {
             let asks = value.is_null() && (self.kind.merges || field.derived);
-            if asks && let Some(known) = old.value(&field.name) {
+            if asks && let Some(known) = old.value(&self.kind, i) {
                 record.to_mut().values[i] = known;
             }
         }

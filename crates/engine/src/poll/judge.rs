@@ -79,7 +79,7 @@ pub(super) async fn judge(
     let news = news(fetched, observation, comparison, &recalled);
     let changes = changes(job, fetched, &news, comparison, &recalled, &mut judged);
     let is_kept = planned.schedule.due.is_some_and(|due| job.shared.keeps(due, fetched.ended));
-    if is_kept && news.added.len() + news.changed.len() <= known::MOST {
+    if is_kept && job.shared.holds_few() && news.added.len() + news.changed.len() <= known::MOST {
         let written = news.added.iter().chain(&news.changed);
         judged.known = written.filter_map(|fresh| known::of(&fresh.record, fresh.content)).collect();
     }
@@ -334,13 +334,16 @@ fn keep(
 /// The moves that the upstream stamped itself and had not told before.
 fn stamped(record: &Record, old: Option<&dyn Past>, recalled: &Recalled<'_>) -> Vec<HistoryWrite> {
     let write = |point: &Point| {
-        let stream = record.kind.streams.iter().find(|s| s.name == point.stream)?;
+        let kind = &*record.kind;
+        let stream = kind.streams.iter().find(|s| s.name == point.stream)?;
         let named = stream.fields.iter().zip(&point.values).map(|(name, value)| {
             // What the upstream does not say about that moment is what was known before it.
-            let carried = || old.and_then(|old| old.value(name)).map(Cow::Owned);
-            let value = match value.is_null() {
-                true => carried().unwrap_or_else(|| Cow::Borrowed(record.get(name).unwrap_or(value))),
-                false => Cow::Borrowed(value),
+            let value = match kind.position(name).filter(|_| value.is_null()) {
+                Some(place) => match old.and_then(|old| old.value(kind, place)) {
+                    Some(carried) => Cow::Owned(carried),
+                    None => Cow::Borrowed(&record.values[place]),
+                },
+                None => Cow::Borrowed(value),
             };
             (name.as_str(), value)
         });
