@@ -45,6 +45,7 @@ impl Meters {
             streams: vec![],
             merges: false,
             views: vec![],
+            layout: Default::default(),
         };
         let rules = vec![Rule::new("counted", "bench.counted", &kind.full_name(), Trigger::Added)];
         // Nothing holds a poll back but when it is due: what is compared is the division of the budget.

@@ -38,7 +38,7 @@ pub use judge::Rule;
 pub use named::Named;
 pub use observation::{Coverage, Facts, Observation, Scope, Stage, Warning};
 pub use past::Past;
-pub use record::{Field, FieldType, Kind, KindView, Point, Record, Shows, Stream};
+pub use record::{Field, FieldType, Kind, KindView, Layout, Point, Record, Shows, Stream};
 pub use setting::KnownSetting;
 pub use snapshot::{Entry, Snapshot};
 pub use source::{

@@ -75,6 +75,7 @@ mod tests {
                 streams: vec![],
                 merges: false,
                 views: vec![],
+                layout: Default::default(),
             })
         };
         let own = kind_of(&names);

@@ -1,11 +1,14 @@
 //! Records: normalised things with an identity, and the kinds that describe their fields.
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde::{Serialize, Serializer};
 
 use crate::{ContentHash, ContentHasher, Fingerprint, Past, Time, Value};
+
+/// Room for what most records have to say.
+const BODY_BYTES_USUALLY: usize = 512;
 
 /// What a field holds; decides the column of the kind's SQL view.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,7 +95,40 @@ pub struct Kind {
     pub merges: bool,
     /// What is shown of it besides the records that somebody holds.
     pub views: Vec<KindView>,
+    /// How its records are written.
+    pub layout: Layout,
 }
+
+/// How records of a kind are written: each field as `"name":`, in the order of the names, and where its value stands.
+/// Found out once, not with every record.
+#[derive(Debug, Default)]
+pub struct Layout(OnceLock<Vec<(String, usize)>>);
+
+impl Layout {
+    fn of(&self, fields: &[Field]) -> &[(String, usize)] {
+        self.0.get_or_init(|| {
+            let mut places: Vec<usize> = (0..fields.len()).collect();
+            places.sort_unstable_by_key(|place| &fields[*place].name);
+            let quoted = |name: &str| serde_json::Value::from(name).to_string() + ":";
+            places.into_iter().map(|place| (quoted(&fields[place].name), place)).collect()
+        })
+    }
+}
+
+/// The fields of a copy may be changed before it is used.
+impl Clone for Layout {
+    fn clone(&self) -> Layout {
+        Layout::default()
+    }
+}
+
+/// It follows from the fields, whether it was found out or not.
+impl PartialEq for Layout {
+    fn eq(&self, _: &Layout) -> bool {
+        true
+    }
+}
+impl Eq for Layout {}
 
 /// One more SQL view about a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -307,8 +343,18 @@ impl Record {
 
     /// The text of [`body`](Record::body), without making one.
     pub fn body_text(&self) -> String {
-        let fields = self.kind.fields.iter().map(|field| field.name.as_str());
-        object_text(fields.zip(&self.values).collect())
+        let mut text = Vec::with_capacity(BODY_BYTES_USUALLY);
+        text.push(b'{');
+        for (n, (name, place)) in self.kind.layout.of(&self.kind.fields).iter().enumerate() {
+            if n > 0 {
+                text.push(b',');
+            }
+            text.extend_from_slice(name.as_bytes());
+            serde_json::to_writer(&mut text, &self.values[*place])
+                .expect("JSON, because values are, and room is made");
+        }
+        text.push(b'}');
+        String::from_utf8(text).expect("text, because JSON is")
     }
 }
 
@@ -341,6 +387,7 @@ mod tests {
             streams: vec![],
             merges: false,
             views: vec![],
+            layout: Default::default(),
         })
     }
 

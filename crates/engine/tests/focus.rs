@@ -46,6 +46,7 @@ impl Relay {
             streams: vec![],
             merges: false,
             views: vec![],
+            layout: Default::default(),
         };
         let limits = Limits {
             requests_per_second: 1e4,

@@ -23,6 +23,7 @@ fn entrants() -> Kind {
         streams: vec![Stream { name: "odds_history".into(), fields: vec!["win".into()] }],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     }
 }
 
@@ -36,6 +37,7 @@ fn plain(family: &str, collection: &str) -> Kind {
         streams: vec![],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     }
 }
 

@@ -15,6 +15,7 @@ fn kind() -> Arc<Kind> {
         streams: vec![],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     })
 }
 

@@ -12,6 +12,7 @@ fn kind() -> Arc<Kind> {
         streams: vec![Stream { name: "price_history".into(), fields: vec!["price".into()] }],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     })
 }
 

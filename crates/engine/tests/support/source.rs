@@ -69,6 +69,7 @@ pub fn kind(family: &str, collection: &str, fields: &[(&str, FieldType)], stream
         streams,
         merges: false,
         views: vec![],
+        layout: Default::default(),
     }
 }
 

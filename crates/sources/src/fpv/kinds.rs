@@ -102,6 +102,7 @@ fn kind(collection: &str, fields: &[(&str, FieldType)]) -> Kind {
         streams: vec![],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     }
 }
 

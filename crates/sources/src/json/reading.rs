@@ -87,6 +87,7 @@ impl Reading {
             streams,
             merges: false,
             views: vec![],
+            layout: Default::default(),
         };
         Ok(Reading {
             group_space: format!("{}/group", kind.full_name()),

@@ -42,6 +42,7 @@ fn kind(collection: &str, fields: Vec<Field>) -> Kind {
         streams: vec![],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     }
 }
 

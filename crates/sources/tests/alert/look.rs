@@ -45,6 +45,7 @@ fn entrants() -> Arc<Kind> {
         streams: vec![],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     })
 }
 

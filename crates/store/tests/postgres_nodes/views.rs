@@ -11,6 +11,7 @@ async fn anyone_can_open_the_database_and_read_it() {
     let world = World::with(open(&url).await, &["a"]).await;
     let slots = |fields: Vec<Field>| Kind {
         views: vec![],
+        layout: Default::default(),
         family: "tables".into(),
         collection: "slots".into(),
         version: 1,

@@ -83,6 +83,7 @@ pub(super) fn record(collection: &str, stored: &StoredRecord, body: Map<String, 
         streams: vec![],
         merges: false,
         views: vec![],
+        layout: Default::default(),
     });
     let values = body.values().map(Value::from_json).collect();
     let mut record = Record::new(&kind, &[&stored.key], values);
