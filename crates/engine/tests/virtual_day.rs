@@ -74,6 +74,8 @@ struct DayResult {
     events: String,
     log: Vec<(Time, String)>,
     store: Arc<SqliteStore>,
+    /// How often targets were claimed.
+    claims: usize,
 }
 
 /// Runs the engine over `span` of virtual time, from the beginning.
@@ -94,15 +96,16 @@ fn simulate_from(
     let mut config = EngineConfig::new(store.clone(), sources, fetch);
     config.clock = clock.clone();
     config.node = "sim".into();
-    let events = runtime.block_on(async {
+    let (events, claims) = runtime.block_on(async {
         let engine = Engine::start(config).await.expect("start");
         clock.sleep_until(start + span).await;
+        let claims = engine.control().looks().taken as usize;
         engine.shutdown().await.expect("stop");
-        store.events(0, &EventFilter::default(), 1_000_000).await.expect("events")
+        (store.events(0, &EventFilter::default(), 1_000_000).await.expect("events"), claims)
     });
     let events = events.iter().map(|e| serde_json::to_string(e).expect("json") + "\n").collect();
     let log = upstream.log.lock().expect("lock").clone();
-    DayResult { events, log, store }
+    DayResult { events, log, store, claims }
 }
 
 fn polling(more: Value) -> Value {
@@ -191,6 +194,28 @@ fn fixed_rate_means_no_drift_and_no_bursts() {
     let steady = &times[1..];
     assert!(steady.windows(2).all(|pair| pair[1] - pair[0] == 5_000_000), "every gap is exactly 5 s");
     assert!((2_155..=2_161).contains(&times.len()), "{} polls in 3 h", times.len());
+}
+
+#[test]
+fn few_targets_stay_claimed_between_their_polls_and_what_is_beyond_is_given_back() {
+    let polls_and_claims = |targets: u32, every: &str, span: Span| {
+        let ids: Vec<String> = (0..targets).map(|n| n.to_string()).collect();
+        let limits = json!({"concurrency": 50, "requests_per_second": 1_000, "jitter": "0ms"});
+        let fleet = json!({"url": "http://sim/{id}", "ids": ids, "every": every, "limits": limits});
+        let upstream = InProcess::new(1, 1, Span::hours(100_000), 0);
+        let day = simulate(&upstream, vec![json_source("fleet", polling(fleet))], span);
+        (day.log.len(), day.claims)
+    };
+    let (polls, claims) = polls_and_claims(3, "5m", Span::hours(2));
+    assert!(polls >= 3 * 23 && claims == 3, "{polls} polls, {claims} claims");
+    // Due in a quarter of an hour is too far away.
+    let (polls, claims) = polls_and_claims(3, "15m", Span::hours(2));
+    assert!(polls >= 3 * 7 && claims == polls, "{polls} polls, {claims} claims");
+    // Two thousand at most wait for so long; the others are claimed anew each time.
+    let (polls, claims) = polls_and_claims(2_500, "5m", Span::mins(31));
+    let rounds = polls / 2_500;
+    assert!(rounds >= 6 && claims > 2_500 + 300 * (rounds - 1), "{polls} polls, {claims} claims");
+    assert!(claims < 2_500 + 1_000 * (rounds - 1), "{polls} polls, {claims} claims");
 }
 
 #[test]
