@@ -8,7 +8,7 @@ use std::sync::Arc;
 use stakeout_core::Span;
 use stakeout_store::conformance::story::{Poll, SOURCE, World, after, at, request, wanted};
 use stakeout_store::sqlite::{LockInfo, OpenOptions, SqliteStore, lock_holder};
-use stakeout_store::{CommitOutcome, Effect, Reconcile, Retention, Store, StoreError};
+use stakeout_store::{CommitOutcome, Effect, EventWrite, Reconcile, Retention, Store, StoreError};
 use tempfile::TempDir;
 
 fn directory() -> (TempDir, PathBuf) {
@@ -41,6 +41,23 @@ fn a_newer_schema_is_refused() {
     let refused = error(open(&path));
     assert!(matches!(refused, StoreError::TooNew { found: 99, known: 5 }), "{refused}");
     assert!(matches!(error(SqliteStore::open_read_only(&path)), StoreError::TooNew { .. }));
+}
+
+#[tokio::test]
+async fn where_nothing_can_be_undone_the_first_failure_is_the_end() {
+    let store = Arc::new(SqliteStore::in_memory_without_undo().expect("opens"));
+    let world = World::with(store.clone(), &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let good = Poll::of(&claim, 1).sees(&claim, &[("x", 1)]);
+    world.done(good).await;
+    let claim = world.claim_one(20).await;
+    // Fine up to its last event, which has the identity of the one before.
+    let poll = Poll::of(&claim, 2).sees(&claim, &[("x", 2)]).tells(&claim, "moved", "x", Effect::Any);
+    let poll = poll.with(|p| p.events.push(EventWrite { data: "other".into(), ..p.events[0].clone() }));
+    let refused = store.commit(vec![poll.0.into()]).await.expect_err("half of it is in");
+    assert!(matches!(refused, StoreError::Corrupt { .. }) && refused.is_fatal(), "{refused}");
+    let later = store.claim(request(60)).await.expect_err("nobody goes on from there");
+    assert!(matches!(later, StoreError::Corrupt { .. }), "{later}");
 }
 
 #[test]

@@ -127,7 +127,7 @@ impl RacingDay {
         let start = nz_time(date, 0, 1);
         let store = Arc::new(match &self.database {
             Some(path) => SqliteStore::open(path, OpenOptions::default())?,
-            None => SqliteStore::in_memory()?,
+            None => SqliteStore::in_memory_without_undo()?,
         });
         let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
         let (runtime, clock) = virtual_runtime(start)?;

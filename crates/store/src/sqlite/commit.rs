@@ -168,7 +168,7 @@ fn write_poll(tx: &mut Tx<'_>, poll: &PollCommit) -> Work<CommitOutcome> {
     };
     let mut done = Done::default();
     let mut effects = Effects::default();
-    if !records::write(tx.conn, row.source_id, poll, &mut effects)? {
+    if !records::write(tx, row.source_id, poll, &mut effects)? {
         return Ok(CommitOutcome::Conflict);
     }
     done.history_rows = history::write(tx.conn, row.source_id, &poll.history, &effects)?;

@@ -38,7 +38,7 @@ use tokio::sync::oneshot;
 use self::fault::Work;
 use self::lock::ProcessLock;
 use self::readers::Readers;
-use self::writer::{Durability, Job, Tx, Writer, WriterHandle};
+use self::writer::{Durability, Job, Tx, Undo, Writer, WriterHandle};
 use crate::{Result, StoreError};
 
 pub use self::lock::{LockInfo, lock_holder};
@@ -97,14 +97,24 @@ impl SqliteStore {
             lock.write(Some(socket)).map_err(|e| fault::from_io(&e, path))?;
         }
         let conn = connect::writer(path, options.max_page_count)?;
-        let store = SqliteStore::with_writer(conn, path)?;
+        let store = SqliteStore::with_writer(conn, path, Undo::Possible)?;
         let readers = Readers::start(path, options.readers)?;
         Ok(SqliteStore { readers: Some(readers), lock: Some(Mutex::new(lock)), ..store })
     }
 
     /// A database in memory, for simulation and tests: nothing is written to any disk.
     pub fn in_memory() -> Result<SqliteStore> {
-        SqliteStore::with_writer(connect::memory()?, Path::new(IN_MEMORY))
+        SqliteStore::with_writer(connect::memory()?, Path::new(IN_MEMORY), Undo::Possible)
+    }
+
+    /// The same without a journal, which is quicker: for simulated days, in which nothing ever has to be undone. Should
+    /// something have to be, all that follows answers [`StoreError::Corrupt`].
+    pub fn in_memory_without_undo() -> Result<SqliteStore> {
+        let path = Path::new(IN_MEMORY);
+        let conn = connect::memory()?;
+        let say = |e| fault::from_sqlite(&e, path, "do without a journal");
+        conn.pragma_update(None, "journal_mode", "OFF").map_err(say)?;
+        SqliteStore::with_writer(conn, path, Undo::Impossible)
     }
 
     /// Opens a database for reading, beside the process that writes it. Everything that writes answers
@@ -116,10 +126,10 @@ impl SqliteStore {
         Ok(SqliteStore { readers: Some(readers), writer: None, path: path.to_owned(), counters, lock: None })
     }
 
-    fn with_writer(conn: Connection, path: &Path) -> Result<SqliteStore> {
+    fn with_writer(conn: Connection, path: &Path, undo: Undo) -> Result<SqliteStore> {
         let say = |fault: fault::Fault| fault.into_store(path, "open the database");
         let counters = Arc::<Counters>::default();
-        let mut writer = Writer::new(conn, path, Arc::clone(&counters)).map_err(say)?;
+        let mut writer = Writer::new(conn, path, undo, Arc::clone(&counters)).map_err(say)?;
         let freed = writer.transaction(Durability::Relaxed, claim::free_all).map_err(say)?;
         if freed > 0 {
             tracing::info!(freed, "claims of an earlier process are free again");

@@ -2,11 +2,12 @@
 
 use std::collections::HashMap;
 
-use rusqlite::{Connection, OptionalExtension, Statement, named_params, params};
+use rusqlite::{CachedStatement, Connection, OptionalExtension, Row, Statement, named_params, params};
 use stakeout_core::{ContentHash, Fingerprint, Span, Time};
 
 use super::fault::Work;
 use super::rows;
+use super::writer::Tx;
 use crate::{Base, PollCommit, RecordWrite};
 
 /// What a commit did to one record.
@@ -27,6 +28,23 @@ pub(super) struct Happened {
 /// What a commit did to the records it wrote.
 pub(super) type Effects = HashMap<Fingerprint, Happened>;
 
+/// In which rows records were found before, so that most of them are found again without the index. A row that is another
+/// record's by now is noticed.
+#[derive(Debug, Default)]
+pub(super) struct Numbers(HashMap<(i64, Fingerprint), i64>);
+
+/// Beyond this they are forgotten: some megabytes.
+const MAX_NUMBERS: usize = 100_000;
+
+impl Numbers {
+    fn remember(&mut self, source_id: i64, fingerprint: Fingerprint, id: i64) {
+        if self.0.len() >= MAX_NUMBERS {
+            self.0.clear();
+        }
+        self.0.insert((source_id, fingerprint), id);
+    }
+}
+
 struct Stored {
     id: i64,
     holders: i64,
@@ -38,20 +56,17 @@ struct Stored {
 
 /// Writes the records of a poll and lets go of those it no longer holds.
 /// Answers false, having written nothing, when a record is another than the poll thinks.
-pub(super) fn write(
-    conn: &Connection,
-    source_id: i64,
-    poll: &PollCommit,
-    effects: &mut Effects,
-) -> Work<bool> {
+pub(super) fn write(tx: &mut Tx<'_>, source_id: i64, poll: &PollCommit, effects: &mut Effects) -> Work<bool> {
     if poll.records.is_empty() && poll.releases.is_empty() && poll.lapsed.is_empty() {
         return Ok(true);
     }
-    let mut statement = conn.prepare_cached(FIND)?;
+    let Tx { conn, numbers, .. } = tx;
+    let mut find =
+        Find { again: conn.prepare_cached(FIND_AGAIN)?, by_index: conn.prepare_cached(FIND)?, numbers };
     let mut rewrite = conn.prepare_cached(REWRITE)?;
     let mut found = Vec::with_capacity(poll.records.len());
     for record in &poll.records {
-        let stored = find(&mut statement, source_id, record.fingerprint)?;
+        let stored = find.find(source_id, record.fingerprint)?;
         let now = stored.as_ref().map(|stored| stored.content);
         if matches!(record.base, Base::Recalled(before) if before != now) {
             return Ok(false);
@@ -66,7 +81,8 @@ pub(super) fn write(
         effects.insert(record.fingerprint, happened);
     }
     for release in &poll.releases {
-        if let_go(conn, source_id, release.fingerprint, release.natural, poll.now)? {
+        let Some(stored) = find.find(source_id, release.fingerprint)? else { continue };
+        if one_holder_less(conn, &stored, release.natural, poll.now)? {
             effects.entry(release.fingerprint).or_default().vanished = true;
         }
     }
@@ -74,7 +90,7 @@ pub(super) fn write(
         // Our own hold, where this poll added one, came after theirs.
         let written = poll.records.binary_search_by_key(&lapsed.fingerprint, |record| record.fingerprint);
         let own = written.is_ok_and(|n| poll.records[n].added);
-        let stored = find(&mut statement, source_id, lapsed.fingerprint)?;
+        let stored = find.find(source_id, lapsed.fingerprint)?;
         if stored.is_some_and(|stored| stored.holders - i64::from(own) <= i64::from(lapsed.holders)) {
             effects.entry(lapsed.fingerprint).or_default().appeared = true;
         }
@@ -85,18 +101,43 @@ pub(super) fn write(
 const FIND: &str = "
     SELECT id, holders, content, seen_us, gone_us, parent FROM records WHERE source_id = ?1 AND fingerprint = ?2";
 
-fn find(find: &mut Statement<'_>, source_id: i64, fingerprint: Fingerprint) -> Work<Option<Stored>> {
-    let found = find.query_row(params![source_id, fingerprint.to_bytes()], |row| {
-        Ok(Stored {
-            id: row.get(0)?,
-            holders: row.get(1)?,
-            content: rows::content(row, 2)?,
-            seen: rows::time(row, 3)?,
-            gone: rows::opt_time(row, 4)?,
-            parent: rows::opt_print(row, 5)?,
-        })
-    });
-    Ok(found.optional()?)
+const FIND_AGAIN: &str = "
+    SELECT id, holders, content, seen_us, gone_us, parent FROM records
+    WHERE id = ?3 AND +source_id = ?1 AND +fingerprint = ?2";
+
+/// Finds records.
+struct Find<'a> {
+    again: CachedStatement<'a>,
+    by_index: CachedStatement<'a>,
+    numbers: &'a mut Numbers,
+}
+
+impl Find<'_> {
+    fn find(&mut self, source_id: i64, fingerprint: Fingerprint) -> Work<Option<Stored>> {
+        let print = fingerprint.to_bytes();
+        if let Some(id) = self.numbers.0.get(&(source_id, fingerprint)) {
+            let again = self.again.query_row(params![source_id, print, id], stored).optional()?;
+            if again.is_some() {
+                return Ok(again);
+            }
+        }
+        let found = self.by_index.query_row(params![source_id, print], stored).optional()?;
+        if let Some(found) = &found {
+            self.numbers.remember(source_id, fingerprint, found.id);
+        }
+        Ok(found)
+    }
+}
+
+fn stored(row: &Row<'_>) -> rusqlite::Result<Stored> {
+    Ok(Stored {
+        id: row.get(0)?,
+        holders: row.get(1)?,
+        content: rows::content(row, 2)?,
+        seen: rows::time(row, 3)?,
+        gone: rows::opt_time(row, 4)?,
+        parent: rows::opt_print(row, 5)?,
+    })
 }
 
 fn insert(conn: &Connection, source_id: i64, record: &RecordWrite) -> Work<Happened> {
@@ -186,8 +227,12 @@ pub(super) fn let_go(
     natural: bool,
     now: Time,
 ) -> Work<bool> {
-    let mut statement = conn.prepare_cached(FIND)?;
-    let Some(stored) = find(&mut statement, source_id, fingerprint)? else { return Ok(false) };
+    let mut find = conn.prepare_cached(FIND)?;
+    let found = find.query_row(params![source_id, fingerprint.to_bytes()], stored).optional()?;
+    found.map_or(Ok(false), |stored| one_holder_less(conn, &stored, natural, now))
+}
+
+fn one_holder_less(conn: &Connection, stored: &Stored, natural: bool, now: Time) -> Work<bool> {
     if stored.holders > 1 {
         conn.prepare_cached("UPDATE records SET holders = holders - 1 WHERE id = ?1")?
             .execute([stored.id])?;
@@ -207,5 +252,11 @@ mod tests {
     fn a_record_that_changes_in_place_writes_no_index() {
         let conn = connect::memory().expect("opens");
         assert_eq!(connect::writes_of(&conn, REWRITE), ["Insert"], "one row of the table, nothing else");
+    }
+
+    #[test]
+    fn a_record_that_was_found_before_is_found_without_the_index() {
+        let plan = connect::plan(FIND_AGAIN);
+        assert!(plan.contains("USING INTEGER PRIMARY KEY (rowid=?)"), "{plan}");
     }
 }

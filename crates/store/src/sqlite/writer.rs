@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::commit::{self, Guard};
 use super::fault::{Fault, Work};
 use super::prune::Cursor;
+use super::records::Numbers;
 use crate::{CommitOutcome, PollCommit, Result, StoreError};
 
 /// How many jobs may wait; beyond that, whoever asks waits.
@@ -70,6 +71,17 @@ pub(super) enum Durability {
     Synced,
 }
 
+/// Whether a transaction that fails can be undone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Undo {
+    /// As if it had never been.
+    Possible,
+    /// There is no journal: then it is the end.
+    Impossible,
+    /// It was the end.
+    Needed,
+}
+
 /// The writing thread's own state.
 pub(super) struct Writer {
     conn: Connection,
@@ -77,6 +89,8 @@ pub(super) struct Writer {
     /// The commit sequence: the newest number handed out.
     seq: u64,
     synced: Option<Durability>,
+    undo: Undo,
+    numbers: Numbers,
     counters: Arc<Counters>,
     /// Where pruning left off.
     pub(super) cursor: Cursor,
@@ -86,6 +100,8 @@ pub(super) struct Writer {
 pub(super) struct Tx<'a> {
     /// For statements.
     pub(super) conn: &'a Connection,
+    /// Where records were found before.
+    pub(super) numbers: &'a mut Numbers,
     seq: &'a mut u64,
 }
 
@@ -116,13 +132,14 @@ impl Tx<'_> {
 }
 
 impl Writer {
-    pub(super) fn new(conn: Connection, path: &Path, counters: Arc<Counters>) -> Work<Writer> {
+    pub(super) fn new(conn: Connection, path: &Path, undo: Undo, counters: Arc<Counters>) -> Work<Writer> {
         let seq: i64 = conn.query_row("SELECT value FROM meta WHERE key = 'seq'", [], |row| row.get(0))?;
         // A database in memory has no disk to wait for.
         let in_memory = conn.path().is_none_or(str::is_empty);
         let synced = (!in_memory).then_some(Durability::Synced);
         let path = path.to_owned();
-        Ok(Writer { conn, path, seq: seq as u64, synced, counters, cursor: Cursor::default() })
+        let (numbers, cursor) = (Numbers::default(), Cursor::default());
+        Ok(Writer { conn, path, seq: seq as u64, synced, undo, numbers, counters, cursor })
     }
 
     pub(super) fn conn(&self) -> &Connection {
@@ -139,11 +156,17 @@ impl Writer {
         durability: Durability,
         work: impl FnOnce(&mut Tx<'_>) -> Work<T>,
     ) -> Work<T> {
+        if self.undo == Undo::Needed {
+            let message =
+                "a transaction failed before, and nothing can be undone in a database without a journal";
+            return Err(Fault::Damaged(message.to_owned()));
+        }
         self.set_durability(durability)?;
         let before = self.seq;
         let changes = self.conn.total_changes();
         self.conn.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
-        let result = work(&mut Tx { conn: &self.conn, seq: &mut self.seq }).and_then(|value| {
+        let mut tx = Tx { conn: &self.conn, numbers: &mut self.numbers, seq: &mut self.seq };
+        let result = work(&mut tx).and_then(|value| {
             if self.seq != before {
                 self.conn
                     .prepare_cached("UPDATE meta SET value = ?1 WHERE key = 'seq'")?
@@ -162,8 +185,10 @@ impl Writer {
             }
             Err(_) => {
                 self.seq = before;
-                if !self.conn.is_autocommit() {
-                    self.conn.execute_batch("ROLLBACK")?;
+                match self.undo {
+                    Undo::Possible if self.conn.is_autocommit() => {}
+                    Undo::Possible => self.conn.execute_batch("ROLLBACK")?,
+                    Undo::Impossible | Undo::Needed => self.undo = Undo::Needed,
                 }
             }
         }
