@@ -55,6 +55,7 @@ fn slots() -> Kind {
         streams: vec![],
         merges: false,
         views: vec![view("lives", Shows::Life), view("drops", drops), view("buckets", buckets)],
+        layout: Default::default(),
     };
     assert_eq!(kind.full_name(), KIND);
     kind
