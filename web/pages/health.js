@@ -59,7 +59,7 @@ function sourcePanel(page, source) {
 	const worst = table({
 		caption: "Targets in which something can have gone unseen longest", key: (row) => row.key, href: (row) => (row.retired ? null : targetHref(source.name, row.key)),
 		columns: [
-			{ head: "Longest unseen", cls: "name", value: (row) => `${label(source.name, row.key)}${row.retired ? " (over)" : ""}` }, fig("At most", (row) => (row.unseen_ms == null ? "no promise" : span(row.unseen_ms))),
+			{ head: "Longest unseen", cls: "name", value: (row) => `${label(source.name, row.key)}${row.over ? " (over)" : ""}` }, fig("At most", (row) => (row.unseen_ms == null ? "no promise" : span(row.unseen_ms))),
 			fig("Polls", (row) => num(row.polls)), fig("Late", (row) => num(row.late)), fig("Missed", (row) => num(row.missed)), lineOf(page, lines, "Line", (row) => row.key),
 		],
 	});

@@ -18,7 +18,7 @@ use crate::reply::{Page, Reply};
 use crate::schema::Instant;
 use crate::targets::Stretch;
 
-pub(crate) use account::{Adherence, Watched, account};
+pub(crate) use account::{Adherence, Life, Watched, account};
 
 /// The window unless one is given.
 const WINDOW: Span = Span::hours(24);
@@ -73,8 +73,8 @@ pub(crate) async fn of_target(
     let window = query.window(app.now())?;
     let mut runs = app.store.runs(row.id, window.0, window.1).await?;
     runs.extend(row.state.run.filter(|run| touches(run, window)));
-    let due = row.schedule.due.filter(|_| row.enabled);
-    let targets = BTreeMap::from([(key, Watched { runs, live: true, due })]);
+    let (life, due) = (Life::of(row.schedule.due), row.schedule.due.filter(|_| row.enabled));
+    let targets = BTreeMap::from([(key, Watched { runs, life, due })]);
     Ok(Reply(account(&name, targets, window, source.limits().refresh, false)))
 }
 
@@ -162,8 +162,8 @@ async fn watched(
         let last = page.len() < PAGE as usize;
         for row in page {
             let runs = row.state.run.into_iter().filter(|run| touches(run, (from, to))).collect();
-            let due = row.schedule.due.filter(|_| row.enabled);
-            targets.insert(row.spec.key, Watched { runs, live: true, due });
+            let (life, due) = (Life::of(row.schedule.due), row.schedule.due.filter(|_| row.enabled));
+            targets.insert(row.spec.key, Watched { runs, life, due });
         }
         incomplete |= !last && targets.len() >= TARGETS_MAX;
         if last || incomplete {

@@ -17,10 +17,28 @@ const WORST: usize = 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched {
     pub(crate) runs: Vec<Run>,
-    /// Whether it is still polled.
-    pub(crate) live: bool,
+    pub(crate) life: Life,
     /// When it is due.
     pub(crate) due: Option<Time>,
+}
+
+/// Whether a target is still watched.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) enum Life {
+    /// It is, or would be if nobody had switched it off.
+    Watched,
+    /// Its race is over: it was looked at for the last time.
+    Over,
+    /// It is no longer listed.
+    #[default]
+    Retired,
+}
+
+impl Life {
+    /// Of a target that is listed, by when it is due.
+    pub(crate) fn of(due: Option<Time>) -> Life {
+        if due.is_some() { Life::Watched } else { Life::Over }
+    }
 }
 
 /// Was everything polled when it was due, and how long can anything have gone unseen?
@@ -89,6 +107,8 @@ pub(crate) struct Worst {
     late: u64,
     missed: u64,
     /// Whether it is no longer watched: its race is over, its date has passed.
+    over: bool,
+    /// Whether it is no longer listed either.
     retired: bool,
     /// When it is due; null when never.
     #[schemars(with = "Option<Instant>")]
@@ -194,13 +214,13 @@ fn says(source: &str, unseen_ms: Option<f64>, worst: Option<&Worst>, incomplete:
 }
 
 impl Watched {
-    /// When it was watched: from its first look in the window to its last day or the window's end. Before it was known
-    /// nothing was promised, and after it was retired there was nothing to see. `None` when it was not polled at all.
+    /// When it was watched: from its first look in the window to its last one or the window's end. Before it was known
+    /// nothing was promised, and after it was over there was nothing to see. `None` when it was not polled at all.
     fn window(&self, (from, to): (Time, Time)) -> Option<(Time, Time)> {
         let since = self.runs.iter().map(|run| run.from).min()?.max(from);
-        let until = match self.live {
-            true => to,
-            false => self.runs.iter().map(|run| run.to).max()?.min(to),
+        let until = match self.life {
+            Life::Watched => to,
+            Life::Over | Life::Retired => self.runs.iter().map(|run| run.to).max()?.min(to),
         };
         Some((since, until))
     }
@@ -240,7 +260,8 @@ fn of_target(key: String, watched: &Watched, (since, until): (Time, Time), refre
         polls: sum.polls,
         late: sum.late,
         missed: sum.missed,
-        retired: !watched.live,
+        over: watched.life != Life::Watched,
+        retired: watched.life == Life::Retired,
         due: watched.due,
         run: watched.runs.iter().max_by_key(|run| run.to).map(Stretch::from),
     }
@@ -285,14 +306,21 @@ mod tests {
     fn the_longest_of_all_targets_counts() {
         let steady = Watched {
             runs: vec![run("T-5m", &[0, 20, 40, 60, 80, 99], Sight::Complete)],
-            live: true,
+            life: Life::Watched,
             due: None,
         };
-        let retired = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Complete)], live: false, due: None };
-        let blind = Watched { runs: vec![run("T-5m", &[0, 30], Sight::Incomplete)], live: true, due: None };
-        let idle = Watched { runs: vec![], live: true, due: None };
+        let retired =
+            Watched { runs: vec![run("T-5m", &[0, 30], Sight::Complete)], life: Life::Retired, due: None };
+        let blind =
+            Watched { runs: vec![run("T-5m", &[0, 30], Sight::Incomplete)], life: Life::Watched, due: None };
+        let idle = Watched { runs: vec![], life: Life::Watched, due: None };
         check(&[("a", steady.clone())], Some(36.0), "longer than 36 s; the longest gap is at a");
-        check(&[("a", steady.clone()), ("b", retired)], Some(46.0), "the longest gap is at b");
+        check(&[("a", steady.clone()), ("b", retired.clone())], Some(46.0), "the longest gap is at b");
+        // A race that is over is not looked at any more, and the time since then is no gap.
+        let over = Watched { life: Life::of(None), ..retired };
+        check(&[("a", steady.clone()), ("b", over.clone())], Some(46.0), "the longest gap is at b");
+        let watched = Watched { life: Life::of(Some(Time::from_secs(130))), ..over };
+        check(&[("a", steady.clone()), ("b", watched)], Some(85.0), "the longest gap is at b");
         check(&[("a", steady.clone()), ("c", idle.clone())], Some(36.0), "nothing that nz served");
         check(&[("a", steady), ("b", blind)], None, "b had no complete answer");
         check(&[("c", idle)], None, "not polled");
@@ -305,7 +333,7 @@ mod tests {
             run("T-30m", &[20], Sight::Incomplete),
             run("T-5m", &[70, 75], Sight::Complete),
         ];
-        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, live: true, due: None })]);
+        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, life: Life::Watched, due: None })]);
         let window = (Time::from_secs(0), Time::from_secs(100));
         let account = account("nz", targets, window, Span::secs(15), false);
         let unseen =
@@ -318,7 +346,7 @@ mod tests {
     #[test]
     fn what_is_still_open_counts_for_the_newest_phase() {
         let runs = vec![run("T-1h", &[0, 5, 10], Sight::Complete), run("T-5m", &[40], Sight::Incomplete)];
-        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, live: true, due: None })]);
+        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, life: Life::Watched, due: None })]);
         let window = (Time::from_secs(0), Time::from_secs(100));
         let account = account("nz", targets, window, Span::ZERO, false);
         let unseen: Vec<(&str, f64)> =
