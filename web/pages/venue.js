@@ -13,7 +13,7 @@ export function mount(root, page) {
 	const seat = col("Table", (row) => slotTime(row.start));
 	const sizes = fig("For", (row) => row.party_sizes.join(", "));
 	const lasted = fig("For how long", (row) => (row.till ? span(time(row.till) - time(row.since)) : row.open ? `${span(clock.now() - time(row.since))} so far` : "–"));
-	const state = col("Now", (row) => (row.open ? "● open" : row.till ? `○ ${row.state === "passed" ? "its time passed" : "taken"} ${full(time(row.till))}` : "○ opened again since"));
+	const state = col("Now", (row) => (row.open ? "● open" : row.till ? `○ ${row.state === "passed" ? "its time passed" : "taken"}` : "○ opened again since"));
 	const open = table({ caption: "Open now", key: (row) => row.slot_id, sticky: false, none: "Nothing is open there now.", columns: [seat, sizes, when("First seen", (row) => row.since)] });
 	const drops = table({ caption: "When something opened", key: (row) => row.seq, none: "Nothing has opened there since it is watched.", columns: [fig("Opened", (row) => full(time(row.since))), seat, sizes, lasted, state] });
 	const slots = table({ caption: "Every table that was seen", key: (row) => row.slot_id, none: "No table was seen there yet.", columns: [seat, sizes, fig("First seen", (row) => full(time(row.since))), lasted, state] });

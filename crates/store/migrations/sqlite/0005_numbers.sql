@@ -1,5 +1,5 @@
 -- A row of history carries the number of its record and of its stream instead of a hash and a name, in the table and once
--- more in the index by time: it weighs half as much, and numbers are compared faster. A record is kept as long as it has
+-- more in the index by time: it weighs a third less, and numbers are compared faster. A record is kept as long as it has
 -- history, so its number stays its own. Whoever reads finds the hash and the name in the view that is called history.
 CREATE TABLE history_streams (
     id   INTEGER PRIMARY KEY,
