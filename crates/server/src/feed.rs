@@ -107,10 +107,6 @@ impl Feed {
         &self.dropped
     }
 
-    pub(crate) fn too_slow(&self) {
-        self.dropped.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Hands something to all streams, some at a time: whoever has a poll to make goes first.
     async fn hand(&self, item: Item) {
         for ring in &self.rings {

@@ -7,7 +7,7 @@ use std::future::Future;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -23,17 +23,38 @@ pub(crate) struct Patience {
     pub(crate) let_go: Arc<AtomicU64>,
 }
 
+/// The client of one connection, who is counted once when they turn out to be too slow: by what they do not read, or by
+/// the feed, which came round before they had read it. Mostly it is both, one after the other.
+#[derive(Clone)]
+pub(crate) struct Slow {
+    counted: Arc<AtomicBool>,
+    let_go: Arc<AtomicU64>,
+}
+
+impl Slow {
+    pub(crate) fn new(patience: &Patience) -> Slow {
+        Slow { counted: Arc::default(), let_go: Arc::clone(&patience.let_go) }
+    }
+
+    pub(crate) fn count(&self) {
+        if !self.counted.swap(true, Ordering::Relaxed) {
+            self.let_go.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+}
+
 /// A stream with limited patience.
 pub(crate) struct Patient {
     stream: TcpStream,
-    patience: Patience,
+    limit: Duration,
+    slow: Slow,
     /// Runs while a write waits.
     waiting: Option<Pin<Box<Sleep>>>,
 }
 
 impl Patient {
-    pub(crate) fn new(stream: TcpStream, patience: Patience) -> Patient {
-        Patient { stream, patience, waiting: None }
+    pub(crate) fn new(stream: TcpStream, limit: Duration, slow: Slow) -> Patient {
+        Patient { stream, limit, slow, waiting: None }
     }
 
     /// Passes a write's outcome on, unless it has been waited for too long.
@@ -42,13 +63,13 @@ impl Patient {
             self.waiting = None;
             return outcome;
         }
-        let limit = self.patience.limit;
+        let limit = self.limit;
         let sleep =
             self.waiting.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(Instant::now() + limit)));
         match sleep.as_mut().poll(context) {
             Poll::Ready(()) => {
                 self.waiting = None;
-                self.patience.let_go.fetch_add(1, Ordering::Relaxed);
+                self.slow.count();
                 Poll::Ready(Err(io::ErrorKind::TimedOut.into()))
             }
             Poll::Pending => Poll::Pending,

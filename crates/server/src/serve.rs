@@ -22,7 +22,7 @@ use tower_http::compression::CompressionLayer;
 use crate::access::{Access, Door, TokenPolicy, guard, safe_headers, watch_the_door};
 use crate::app::{App, Counts, Parts};
 use crate::feed::Feed;
-use crate::patience::{Patience, Patient};
+use crate::patience::{Patience, Patient, Slow};
 use crate::reply::not_modified;
 use crate::{openapi, routes, web};
 
@@ -203,13 +203,14 @@ async fn accept(listener: &TcpListener, router: &Router, patience: &Patience, st
 async fn connection(stream: TcpStream, peer: SocketAddr, router: Router, patience: Patience) {
     // Events are small and must not wait for company.
     let _ = stream.set_nodelay(true);
-    let router = router.layer(axum::Extension(ConnectInfo(peer)));
+    let slow = Slow::new(&patience);
+    let router = router.layer(axum::Extension(ConnectInfo(peer))).layer(axum::Extension(slow.clone()));
     let service = TowerToHyperService::new(router);
     let served = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_WAIT)
         .max_buf_size(HEAD_BYTES_MAX)
-        .serve_connection(TokioIo::new(Patient::new(stream, patience)), service)
+        .serve_connection(TokioIo::new(Patient::new(stream, patience.limit, slow)), service)
         .await;
     if let Err(error) = served {
         tracing::debug!(%error, %peer, "a connection broke");

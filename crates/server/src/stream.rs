@@ -26,6 +26,7 @@ use crate::app::App;
 use crate::ask::{Asked, print};
 use crate::feed::{self, Item, Seat};
 use crate::onlook::{self, Look, Onlooker, PollWants};
+use crate::patience::Slow;
 use crate::problem::{Problem, Sort};
 
 /// Events read from the log at once.
@@ -111,6 +112,7 @@ impl Wants {
 pub(crate) async fn stream(
     State(app): State<App>,
     Extension(caller): Extension<Caller>,
+    Extension(slow): Extension<Slow>,
     headers: HeaderMap,
     Asked(query): Asked<StreamQuery>,
 ) -> Result<Response, Problem> {
@@ -119,7 +121,7 @@ pub(crate) async fn stream(
     let seat = app.feed.seat().ok_or_else(|| {
         Problem::new(Sort::Unavailable, "as many streams as allowed are open").retry_after(10)
     })?;
-    let client = Client::begin(app, caller, wants, after, seat).await?;
+    let client = Client::begin(app, caller, slow, wants, after, seat).await?;
     let body = Body::from_stream(stream::unfold(client, async |mut client| {
         let bytes = client.next().await?;
         Some((Ok::<Bytes, std::convert::Infallible>(bytes), client))
@@ -146,6 +148,7 @@ fn last_event_id(headers: &HeaderMap) -> Result<Option<u64>, Problem> {
 struct Client {
     app: App,
     caller: Caller,
+    slow: Slow,
     wants: Wants,
     /// The number of the last event that was sent, or passed by.
     cursor: u64,
@@ -171,6 +174,7 @@ impl Client {
     async fn begin(
         app: App,
         caller: Caller,
+        slow: Slow,
         wants: Wants,
         after: Option<u64>,
         seat: Seat,
@@ -194,7 +198,8 @@ impl Client {
             waiting.push_back(onlook::pulse(&app.control, app.feed.streams()));
         }
         let (stage, _seat, greeted) = (Stage::Behind, seat, Vec::new());
-        let mut client = Client { app, caller, wants, cursor, waiting, greeted, stage, _seat, onlooker };
+        let mut client =
+            Client { app, caller, slow, wants, cursor, waiting, greeted, stage, _seat, onlooker };
         client.tell_values().await?;
         if after.is_none() {
             client.waiting.push_back(frame::heartbeat(cursor));
@@ -276,7 +281,7 @@ impl Client {
     /// A ring came round, or the server ends: the stream is over, the client comes back with its cursor.
     fn cut(&self, error: &RecvError) -> Option<()> {
         if let RecvError::Lagged(_) = error {
-            self.app.feed.too_slow();
+            self.slow.count();
         }
         None
     }
