@@ -375,7 +375,8 @@ impl Dispatcher {
             self.shared.look.notify_one();
             self.polled.insert(target);
         }
-        let touched = self.let_go_of_replanned(&report.touched);
+        let relisted = self.waiting_here(&report.source, &report.relisted);
+        let touched = self.let_go_of_replanned(&[report.touched.as_slice(), &relisted].concat());
         if !touched.is_empty() {
             self.give_back_later(touched);
         }

@@ -90,6 +90,8 @@ pub(crate) struct Report {
     pub(crate) next_due: Option<Time>,
     /// Other targets that this poll created or re-planned.
     pub(crate) touched: Vec<stakeout_store::TargetId>,
+    /// The keys of those that it describes otherwise than before, or no longer.
+    pub(crate) relisted: Vec<String>,
 }
 
 /// Everything the steps of one poll share.

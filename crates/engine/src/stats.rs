@@ -292,6 +292,7 @@ mod tests {
             warnings: 0,
             next_due: None,
             touched: Vec::new(),
+            relisted: Vec::new(),
         }
     }
 

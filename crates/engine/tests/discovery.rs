@@ -24,13 +24,17 @@ use support::source::{MadeUp, kind};
 
 /// A source whose catalogue lists its documents, and whose documents have one number each.
 fn library(budget: Option<f64>) -> Arc<dyn Source> {
+    library_asked_every(Span::secs(10), budget)
+}
+
+fn library_asked_every(every: Span, budget: Option<f64>) -> Arc<dyn Source> {
     let fields = ["number", "left", "right"].map(|name| (name, FieldType::Int));
     let documents = Kind { merges: true, ..kind("library", "documents", &fields, vec![]) };
     let changed = Trigger::Changed { fields: vec![] };
     let plan = move |target: &TargetSpec| match (target.role.as_str(), budget) {
         ("catalogue", _) => Plan::Fixed(Fixed { every: Span::secs(60), eager: true, place: None }),
         // All in one place, so that they are polled at the same moment.
-        (_, None) => Plan::Fixed(Fixed { every: Span::secs(10), eager: false, place: Some(Span::ZERO) }),
+        (_, None) => Plan::Fixed(Fixed { every, eager: false, place: Some(Span::ZERO) }),
         (_, Some(_)) => Plan::Adaptive(Adaptive { min: Span::secs(1), max: Span::mins(10), weight: 1.0 }),
     };
     let catalogue = TargetSpec::new("catalogue", "catalogue");
@@ -116,10 +120,18 @@ fn in_world<T>(
     says: impl Fn(&str, Time) -> Result<Value, FailureClass> + Send + Sync + 'static,
     story: impl AsyncFnOnce(&World) -> T,
 ) -> T {
+    in_world_of(library(budget), says, story)
+}
+
+fn in_world_of<T>(
+    source: Arc<dyn Source>,
+    says: impl Fn(&str, Time) -> Result<Value, FailureClass> + Send + Sync + 'static,
+    story: impl AsyncFnOnce(&World) -> T,
+) -> T {
     let (runtime, clock) = virtual_runtime(START).expect("runtime");
     let store = Arc::new(SqliteStore::in_memory().expect("store"));
     let upstream = Arc::new(Upstream { says: Box::new(says), asked: Mutex::default() });
-    let mut config = EngineConfig::new(store.clone(), vec![library(budget)], upstream.clone());
+    let mut config = EngineConfig::new(store.clone(), vec![source], upstream.clone());
     config.clock = clock.clone();
     runtime.block_on(async {
         let engine = Engine::start(config).await.expect("start");
@@ -254,6 +266,25 @@ fn two_targets_that_see_one_record_change_at_once_tell_it_once_and_lose_nothing(
                 .is_some_and(|changes| changes.iter().any(|c| c["field"] == "number"))
         });
         assert_eq!(told.count(), 1, "{events:?}");
+    });
+}
+
+#[test]
+fn what_a_listing_no_longer_has_is_not_asked_once_more() {
+    // Documents are due every five minutes, 200 s after the start for the first time, and stay claimed in between.
+    let source = library_asked_every(Span::mins(5), None);
+    let says = |path: &str, now: Time| {
+        let listed = if now - START < Span::secs(250) { numbered(&[1, 2]) } else { numbered(&[2]) };
+        Ok(if path == "catalogue" { listed } else { json!(7) })
+    };
+    in_world_of(source, says, async |world| {
+        world.at(240).await;
+        assert_eq!(world.control.looks().taken, 3, "the catalogue and two documents");
+        world.at(700).await;
+        assert_eq!(world.keys().await, ["doc/2"]);
+        let asked = world.upstream.asked.lock().expect("lock").clone();
+        assert_eq!((asked.get("doc/1"), asked.get("doc/2")), (Some(&1), Some(&2)), "{asked:?}");
+        assert_eq!(world.control.looks().taken, 3, "who stays on the list stays claimed");
     });
 }
 

@@ -53,6 +53,19 @@ impl Dispatcher {
         targets.iter().filter_map(|target| self.let_go(*target)).collect()
     }
 
+    /// Those of a source's targets with these keys that wait here. What a listing describes otherwise, or no longer, is not
+    /// to be asked by what it was when it was claimed, which may be minutes ago.
+    pub(super) fn waiting_here(&self, source: &str, keys: &[String]) -> Vec<TargetId> {
+        if keys.is_empty() {
+            return Vec::new();
+        }
+        let keys: HashSet<&str> = keys.iter().map(String::as_str).collect();
+        let held = self.held.values().map(|(claim, _)| claim);
+        let ready = self.lanes.get(source).into_iter().flat_map(|lane| lane.ready.iter()).map(|d| &d.claim);
+        let named = |claim: &&Claim| claim.source == source && keys.contains(claim.spec.key.as_str());
+        held.chain(ready).filter(named).map(|claim| claim.target).collect()
+    }
+
     /// Takes in that a look was made; gives back what it found by plans that changed while it was under way, and answers
     /// the rest. A pass polls whatever was due when it looked.
     pub(super) async fn arrived(&mut self, Found { claims, look, complete }: Found) -> Vec<Claim> {

@@ -359,6 +359,10 @@ fn finished(job: &Job<'_>, mut report: Report, committed: Committed) -> (Settled
     report.history_rows = done.history_rows;
     report.next_due = done.schedule.due;
     report.touched = done.touched.clone();
+    if let Some(listed) = &commit.reconcile {
+        let described = listed.upserts.iter().map(|wanted| &wanted.spec.key);
+        report.relisted = described.chain(&listed.retire).cloned().collect();
+    }
     job.shared.committed(done);
     let changed = commit.kv.iter().filter(|kv| {
         done.kv_changed.iter().any(|(namespace, key)| (namespace, key) == (&kv.namespace, &kv.key))
@@ -468,6 +472,7 @@ fn report(job: &Job<'_>, fetched: &Fetched, compared: &Compared, planned: &Plann
         warnings,
         next_due: planned.schedule.due,
         touched: Vec::new(),
+        relisted: Vec::new(),
     }
 }
 
