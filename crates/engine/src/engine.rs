@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize};
 use std::time::Duration;
 
 use stakeout_core::alert::{Alerts, Silence};
@@ -209,6 +209,7 @@ async fn start(config: EngineConfig, mode: Mode) -> Result<EngineHandle, EngineE
         look: Notify::new(),
         next_look_us: AtomicI64::new(i64::MIN),
         freed,
+        replans: AtomicU64::new(0),
         settings: Mutex::new(()),
         passes: Mutex::new(()),
         newest: watch::channel(newest).0,

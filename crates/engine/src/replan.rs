@@ -1,5 +1,7 @@
 //! Replanning: new due times for targets whose plan changed without a poll (a setting, a step of the clock).
 
+use std::sync::atomic::Ordering;
+
 use stakeout_core::{Last, LastOutcome, Span, Time};
 use stakeout_store::{NewPlan, StoreError, TargetFilter, TargetId, TargetRow};
 
@@ -27,6 +29,8 @@ pub(crate) async fn source(
     step: Option<Span>,
 ) -> Result<Vec<TargetId>, StoreError> {
     let Some(lane) = shared.lanes.get(name) else { return Ok(Vec::new()) };
+    // Before a row is read: whoever is committed later than that finds another number than it planned with.
+    shared.replans.fetch_add(1, Ordering::SeqCst);
     let now = shared.clock.now();
     let mut moved = Vec::new();
     let mut after = None;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicI64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, AtomicUsize, Ordering};
 
 use stakeout_core::{Event, Span, Time};
 use stakeout_store::{Done, KvRow, Store, StoreError};
@@ -52,6 +52,9 @@ pub(crate) struct Shared {
     pub(crate) next_look_us: AtomicI64,
     /// A source has a free place again.
     pub(crate) freed: Arc<Notify>,
+    /// How often all plans of a source were made anew. A poll that planned before and is committed after the rows were read
+    /// for it would be passed over: it sees by this that it has to plan once more.
+    pub(crate) replans: AtomicU64,
     /// One setting is changed at a time.
     pub(crate) settings: Mutex<()>,
     /// One pass counts at a time.

@@ -55,6 +55,30 @@ async fn a_poll_that_is_asked_for_just_after_a_commit_is_made() {
 }
 
 #[tokio::test]
+async fn a_setting_that_changes_between_a_polls_plan_and_its_commit_holds_for_it() {
+    let (server, store, config) = two_targets();
+    let engine = Engine::start(config).await.expect("start");
+    let control = engine.control();
+    // The first answer of a target is compared with what is stored: its plan is made by then.
+    store.withhold("records");
+    control.poll_now("s", "a").await.expect("asked");
+    within(store.done()).await;
+    control.set_setting("source.s.every_ms", Some(json!(20))).await.expect("accepted");
+    store.answer();
+    // By the plan that the poll had made, the next one is in an hour.
+    within(async {
+        for requests in 2.. {
+            server.requests_reached(requests).await;
+            if server.seen().iter().filter(|seen| seen.path == "/a").count() == 3 {
+                break;
+            }
+        }
+    })
+    .await;
+    within(engine.shutdown()).await.expect("clean shutdown");
+}
+
+#[tokio::test]
 async fn a_poll_that_is_asked_for_while_a_claim_is_answered_is_made() {
     let (server, store, mut config) = two_targets();
     // Every target is within reach, and held until it is due.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 use stakeout_core::budget::RateEstimate;
 use stakeout_core::{Failure, FailureClass, LastOutcome, Plan, Span, Time};
@@ -90,7 +91,7 @@ pub(super) async fn commit(
     }
     let (settled, report) = match outcome {
         Some(CommitOutcome::Done(done)) => {
-            let done = with_own_plan(job, &committed, done).await;
+            let done = with_own_plan(job, planned, &committed, done).await;
             finished(job, report, Committed { commit: committed, done, known })
         }
         Some(CommitOutcome::AlreadyDone) => {
@@ -388,20 +389,30 @@ fn finished(job: &Job<'_>, mut report: Report, committed: Committed) -> (Settled
 }
 
 /// Whoever changed the plan while the poll was under way is obeyed, but not where that asks for the very poll that was
-/// just made, or for one of a target that turned out to be over.
-async fn with_own_plan(job: &Job<'_>, commit: &PollCommit, done: Done) -> Done {
+/// just made, or for one of a target that turned out to be over. What changed for all targets after this poll had planned
+/// (a setting, an alert's rule) may have passed its row over: then it plans once more.
+async fn with_own_plan(job: &Job<'_>, planned: &Planned, commit: &PollCommit, done: Done) -> Done {
     let changed = done.plan_version != commit.plan_version;
-    let answered = done.schedule.due == job.claim.schedule.due || commit.schedule.due.is_none();
-    if !changed || !answered || done.schedule == commit.schedule {
+    let outdated = job.shared.replans.load(Ordering::SeqCst) != planned.replans;
+    if !changed && !outdated {
         return done;
     }
-    let (plan_version, schedule) = (done.plan_version, commit.schedule.clone());
-    let own = NewPlan { target: commit.target, plan_version, poll_no: commit.poll_no, schedule };
+    let schedule = match outdated {
+        true => schedule_of(job.next_after(&commit.state.facts, &commit.state.last, commit.now)),
+        false => commit.schedule.clone(),
+    };
+    let answered = done.schedule.due == job.claim.schedule.due || schedule.due.is_none();
+    if (changed && !answered) || done.schedule == schedule {
+        return done;
+    }
+    let plan_version = done.plan_version;
+    let own =
+        NewPlan { target: commit.target, plan_version, poll_no: commit.poll_no, schedule: schedule.clone() };
     match job.shared.store.replan(&[own]).await {
-        Ok(()) => Done { schedule: commit.schedule.clone(), plan_version: plan_version + 1, ..done },
+        Ok(()) => Done { schedule, plan_version: plan_version + 1, ..done },
         Err(error) => {
-            // Then there is one poll too many.
-            warn!(%error, target_key = %job.claim.spec.key, "the plan of a poll could not be restored");
+            // Then there is one poll too many, or one by the old plan.
+            warn!(%error, target_key = %job.claim.spec.key, "the plan of a poll could not be written");
             done
         }
     }

@@ -1,5 +1,7 @@
 //! Plan: when to look again, and was this look on time?
 
+use std::sync::atomic::Ordering;
+
 use stakeout_core::adherence::{Account, Cause, Look, Run, Sight, Timing, judge_timing};
 use stakeout_core::cadence::{self, Next};
 use stakeout_core::{Facts, Failure, Last, LastOutcome, Span, Time};
@@ -12,6 +14,8 @@ use crate::due::{Due, schedule_of};
 
 pub(super) struct Planned {
     pub(super) schedule: Schedule,
+    /// How often plans had been made anew when this one was made.
+    pub(super) replans: u64,
     pub(super) last: Last,
     pub(super) timing: Timing,
     pub(super) account: Account,
@@ -26,6 +30,7 @@ pub(super) struct Planned {
 
 pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Planned {
     let claim = job.claim;
+    let replans = job.shared.replans.load(Ordering::SeqCst);
     let timing = Timing { sent: fetched.sent, ..job.timing };
     let slot = claim.schedule.due.unwrap_or(fetched.sent);
     let failed = |failure: &Failure, not_before: Option<Time>| LastOutcome::Failed {
@@ -56,7 +61,8 @@ pub(super) fn plan(job: &Job<'_>, fetched: &Fetched, compared: &Compared) -> Pla
     let mut run = claim.state.run.clone();
     let finished_run = run.as_mut().and_then(|run| run.observe(&look));
     let run = run.unwrap_or_else(|| Run::begin(&look));
-    Planned { schedule: schedule_of(next), last, timing, account, since_last_look, looked, run, finished_run }
+    let schedule = schedule_of(next);
+    Planned { schedule, replans, last, timing, account, since_last_look, looked, run, finished_run }
 }
 
 /// Every due poll since this one's slot is accounted for: it was this one, it went by while this one was under way,
