@@ -112,6 +112,18 @@ pub async fn renewing_extends_and_reports_what_was_lost(backend: &dyn Backend) {
     assert_eq!(world.row("kept").await.lease_until, Some(at(200)));
 }
 
+/// A commit may keep a claim for longer than whoever extends it knows of: then nobody else may take it before.
+pub async fn renewing_shortens_nothing(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let claim = world.claim_one(0).await;
+    let poll = Poll::of(&claim, 0).with(|p| p.hold_until = Some(at(600)));
+    assert!(matches!(world.commit(poll).await, CommitOutcome::Done(_)));
+    let lost = world.store.renew(&[(claim.target, claim.fence)], at(100)).await.expect("renew");
+    assert_eq!(lost, []);
+    assert_eq!(world.row("a").await.lease_until, Some(at(600)));
+    assert!(world.claim(300).await.is_empty(), "it is held");
+}
+
 /// So that a scheduler sleeps exactly as long as it may.
 pub async fn the_next_wake_is_the_earliest_claimable_moment(backend: &dyn Backend) {
     let world = World { store: backend.open().await };

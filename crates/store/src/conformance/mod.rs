@@ -57,6 +57,7 @@ macro_rules! conformance_tests {
             claims::a_lease_that_ends_soon_is_not_taken_early,
             claims::released_claims_leave_no_trace,
             claims::renewing_extends_and_reports_what_was_lost,
+            claims::renewing_shortens_nothing,
             claims::the_next_wake_is_the_earliest_claimable_moment,
             commits::a_stale_fence_is_refused_whole,
             commits::a_released_claim_cannot_commit,

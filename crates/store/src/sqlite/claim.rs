@@ -139,7 +139,8 @@ pub(super) fn release(tx: &mut Tx<'_>, claims: &[(TargetId, u64)]) -> Work<()> {
 /// Answers the claims that were lost.
 pub(super) fn renew(tx: &mut Tx<'_>, claims: &[(TargetId, u64)], until: Time) -> Work<Vec<TargetId>> {
     let mut statement = tx.conn.prepare_cached(
-        "UPDATE targets SET lease_until_us = ?3, wake_us = CASE WHEN enabled THEN max(?3, due_us) END
+        "UPDATE targets SET lease_until_us = max(lease_until_us, ?3),
+             wake_us = CASE WHEN enabled THEN max(lease_until_us, ?3, due_us) END
          WHERE id = ?1 AND fence = ?2 AND owner IS NOT NULL",
     )?;
     let mut lost = Vec::new();

@@ -10,7 +10,7 @@ use stakeout_store::{ClaimRequest, Effect, StoreError};
 use crate::support::{commit_busy, database, number, open, raw};
 
 /// The schema version of this program.
-const STEPS: i64 = 6;
+const STEPS: i64 = 7;
 
 #[tokio::test]
 async fn nodes_that_start_together_make_one_schema() {
