@@ -8,7 +8,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use stakeout_core::{Span, Time};
 
-use crate::virtual_time::{Busy, VirtualTime};
+use crate::virtual_time::{Busy, NotBeyond, VirtualTime};
 
 /// Where time comes from. Cheap to clone; clones share the clock.
 #[derive(Clone)]
@@ -114,6 +114,15 @@ impl Clock {
     pub fn busy(&self) -> Option<Busy> {
         match &self.0 {
             Kind::Virtual(time) => Some(time.busy()),
+            Kind::System { .. } | Kind::Scaled { .. } => None,
+        }
+    }
+
+    /// Marks work as outstanding that brings nothing before `stop`: virtual time does not reach it until the guard is
+    /// dropped.
+    pub(crate) fn not_beyond(&self, stop: Time) -> Option<NotBeyond> {
+        match &self.0 {
+            Kind::Virtual(time) => Some(time.not_beyond(stop)),
             Kind::System { .. } | Kind::Scaled { .. } => None,
         }
     }

@@ -4,13 +4,16 @@
 //! while somebody else's transaction is under way. In virtual time a batch is flushed when everything is at rest,
 //! in (due, target) order, so that the event log does not depend on who was faster.
 
+use std::future::poll_fn;
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::{Duration, Instant};
 
 use stakeout_core::adherence::LatenessHistogram;
 use stakeout_core::{Span, Time};
 use stakeout_store::{CommitOutcome, PollCommit, Store, StoreError};
 use tokio::sync::{mpsc, oneshot};
+use tokio::task::JoinSet;
 use tracing::warn;
 
 use crate::clock::Clock;
@@ -53,7 +56,10 @@ impl CommitTimes {
 
 /// Where finished polls are handed in.
 #[derive(Clone)]
-pub(crate) struct Committer(mpsc::Sender<Waiting>);
+pub(crate) struct Committer {
+    waiting: mpsc::Sender<Waiting>,
+    clock: Clock,
+}
 
 impl Committer {
     /// Starts the committing task; it ends when every handle is gone and everything handed in is committed.
@@ -64,50 +70,60 @@ impl Committer {
         times: Arc<CommitTimes>,
     ) -> (Committer, tokio::task::JoinHandle<()>) {
         let (handle, waiting) = mpsc::channel(MAX_WAITING);
-        let task = tokio::spawn(run(store, clock, fatal, times, waiting));
-        (Committer(handle), task)
+        let flush = Flush { store, fatal, times };
+        let task = match clock.is_virtual() {
+            true => tokio::spawn(run_at_rest(flush, clock.clone(), waiting)),
+            false => tokio::spawn(run(flush, waiting)),
+        };
+        (Committer { waiting: handle, clock }, task)
     }
 
     /// Polls that wait to be committed.
     pub(crate) fn waiting(&self) -> usize {
-        self.0.max_capacity() - self.0.capacity()
+        self.waiting.max_capacity() - self.waiting.capacity()
     }
 
-    /// Commits a poll. `None` when the store is not available.
-    pub(crate) async fn commit(&self, due: Time, poll: Arc<PollCommit>) -> Option<CommitOutcome> {
+    /// Commits a poll. `None` when the store is not available. Virtual time does not reach `stop` before that is done.
+    pub(crate) async fn commit(&self, due: Time, poll: Arc<PollCommit>, stop: Time) -> Option<CommitOutcome> {
+        let _not_beyond = self.clock.not_beyond(stop);
         let (answer, outcome) = oneshot::channel();
-        self.0.send(Waiting { due, poll, answer }).await.ok()?;
+        self.waiting.send(Waiting { due, poll, answer }).await.ok()?;
         outcome.await.ok()
     }
 }
 
-async fn run(
-    store: Arc<dyn Store>,
-    clock: Clock,
-    fatal: Fatal,
-    times: Arc<CommitTimes>,
-    mut waiting: mpsc::Receiver<Waiting>,
-) {
+async fn run(flush: Flush, mut waiting: mpsc::Receiver<Waiting>) {
+    while let Some(first) = waiting.recv().await {
+        let mut batch = vec![first];
+        gather(&mut batch, &mut waiting, MAX_BATCH);
+        if batch.iter().all(|w| w.poll.is_quiet()) {
+            // Nobody waits for a schedule: a moment later there is company, and one transaction for all of it.
+            tokio::time::sleep(COMPANY).await;
+            gather(&mut batch, &mut waiting, MAX_BATCH);
+        }
+        flush.now(batch).await;
+    }
+}
+
+/// In virtual time all that happened at one instant goes in together, so that its order is fixed. Nobody waits for the store
+/// here: whoever asks it for something later is answered later, and time waits for whatever may follow.
+async fn run_at_rest(flush: Flush, clock: Clock, mut waiting: mpsc::Receiver<Waiting>) {
+    let flush = Arc::new(flush);
+    let mut under_way = JoinSet::new();
     while let Some(first) = waiting.recv().await {
         let mut batch = vec![first];
         clock.quiescence().await;
-        // In virtual time all that happened at this instant is one batch, so that its order is fixed.
-        let most = if clock.is_virtual() { usize::MAX } else { MAX_BATCH };
-        gather(&mut batch, &mut waiting, most);
-        if !clock.is_virtual() && batch.iter().all(|w| w.poll.is_quiet()) {
-            // Nobody waits for a schedule: a moment later there is company, and one transaction for all of it.
-            tokio::time::sleep(COMPANY).await;
-            gather(&mut batch, &mut waiting, most);
+        gather(&mut batch, &mut waiting, usize::MAX);
+        batch.sort_by_key(|w| (w.due, w.poll.target));
+        let flush = Arc::clone(&flush);
+        let mut flushing = Box::pin(async move { flush.now(batch).await });
+        // The store has it when this returns; only its answer may be still to come.
+        if poll_fn(|context| Poll::Ready(flushing.as_mut().poll(context).is_pending())).await {
+            under_way.spawn(flushing);
         }
-        if clock.is_virtual() {
-            batch.sort_by_key(|w| (w.due, w.poll.target));
-        }
-        let busy = clock.busy();
-        let began = Instant::now();
-        flush(&*store, &fatal, batch).await;
-        times.record(began.elapsed());
-        drop(busy);
+        while under_way.try_join_next().is_some() {}
     }
+    while under_way.join_next().await.is_some() {}
 }
 
 fn gather(batch: &mut Vec<Waiting>, waiting: &mut mpsc::Receiver<Waiting>, most: usize) {
@@ -118,35 +134,51 @@ fn gather(batch: &mut Vec<Waiting>, waiting: &mut mpsc::Receiver<Waiting>, most:
     }
 }
 
-async fn flush(store: &dyn Store, fatal: &Fatal, batch: Vec<Waiting>) {
-    let (polls, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.poll, w.answer)).unzip();
-    let mut pause = Duration::from_millis(50);
-    let tries = if store.is_shared() { u32::MAX } else { MAX_TRIES };
-    for _ in 0..tries {
-        match store.commit(polls.clone()).await {
-            Ok(outcomes) => {
-                // Let go of first, so that the pollers have their polls to themselves again.
-                drop(polls);
-                for (answer, outcome) in answers.into_iter().zip(outcomes) {
-                    // Whoever asked may have been stopped meanwhile; the commit stands.
-                    let _ = answer.send(outcome);
+/// How a batch gets into the store.
+struct Flush {
+    store: Arc<dyn Store>,
+    fatal: Fatal,
+    times: Arc<CommitTimes>,
+}
+
+impl Flush {
+    async fn now(&self, batch: Vec<Waiting>) {
+        let began = Instant::now();
+        self.until_it_is_in(batch).await;
+        self.times.record(began.elapsed());
+    }
+
+    async fn until_it_is_in(&self, batch: Vec<Waiting>) {
+        let Flush { store, fatal, .. } = self;
+        let (polls, answers): (Vec<_>, Vec<_>) = batch.into_iter().map(|w| (w.poll, w.answer)).unzip();
+        let mut pause = Duration::from_millis(50);
+        let tries = if store.is_shared() { u32::MAX } else { MAX_TRIES };
+        for _ in 0..tries {
+            match store.commit(polls.clone()).await {
+                Ok(outcomes) => {
+                    // Let go of first, so that the pollers have their polls to themselves again.
+                    drop(polls);
+                    for (answer, outcome) in answers.into_iter().zip(outcomes) {
+                        // Whoever asked may have been stopped meanwhile; the commit stands.
+                        let _ = answer.send(outcome);
+                    }
+                    return;
                 }
-                return;
-            }
-            Err(error) if error.is_fatal() => return fatal.raise(error),
-            Err(error) => {
-                // Committing again is safe: what is in already is recognised.
-                warn!(%error, polls = polls.len(), "commit failed, trying again");
-                tokio::time::sleep(pause).await;
-                pause *= 2;
-                if store.is_shared() {
-                    pause = pause.min(LONGEST_PAUSE);
+                Err(error) if error.is_fatal() => return fatal.raise(error),
+                Err(error) => {
+                    // Committing again is safe: what is in already is recognised.
+                    warn!(%error, polls = polls.len(), "commit failed, trying again");
+                    tokio::time::sleep(pause).await;
+                    pause *= 2;
+                    if store.is_shared() {
+                        pause = pause.min(LONGEST_PAUSE);
+                    }
                 }
             }
         }
+        fatal.raise(StoreError::Database {
+            doing: "commit polls",
+            message: format!("no success in {MAX_TRIES} tries"),
+        });
     }
-    fatal.raise(StoreError::Database {
-        doing: "commit polls",
-        message: format!("no success in {MAX_TRIES} tries"),
-    });
 }

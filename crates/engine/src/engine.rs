@@ -71,7 +71,7 @@ impl EngineConfig {
     /// An engine with the usual numbers, the system's clock and no sinks.
     pub fn new(store: Arc<dyn Store>, sources: Vec<Arc<dyn Source>>, fetch: Arc<dyn Fetch>) -> EngineConfig {
         // Where others share the store, what is held here is nobody else's for as long.
-        let keep = if store.is_shared() { Span::secs(20) } else { Span::mins(10) };
+        let keep = if store.is_shared() { Span::secs(20) } else { Span::mins(45) };
         EngineConfig {
             node: format!("node-{}", std::process::id()),
             sources,

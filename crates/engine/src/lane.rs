@@ -220,9 +220,14 @@ impl Lane {
             let written = commit.records.iter().any(|record| kinds.contains(&record.kind));
             written || !commit.releases.is_empty() || commit.reconcile.is_some()
         };
-        if !self.derived_from.is_empty() && matters() {
+        if self.is_derived_from() && matters() {
             self.news.notify_one();
         }
+    }
+
+    /// Whether anything follows from this source's records.
+    pub(crate) fn is_derived_from(&self) -> bool {
+        !self.derived_from.is_empty()
     }
 
     /// Returns when something changed from which something may follow.
@@ -237,7 +242,7 @@ impl Lane {
 
     /// A request of a target with this role took so long. Only where one target has the focus anybody asks.
     pub(crate) fn took(&self, role: &str, took: Span) {
-        if !self.derived_from.is_empty() {
+        if self.is_derived_from() {
             self.durations.note(role, took);
         }
     }

@@ -8,6 +8,7 @@ mod hint;
 mod judge;
 mod known;
 mod listed;
+mod meanwhile;
 mod normalize;
 mod others;
 mod plan;

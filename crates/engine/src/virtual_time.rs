@@ -5,9 +5,13 @@
 //! a [`Busy`]), the system is quiescent: first those who wait for quiescence go on (the committer, with its batch
 //! in a fixed order), and when there are none, time jumps to the earliest sleeper. The order of everything follows
 //! from the seed, not from the machine's load.
+//!
+//! Some work can bring nothing before a moment that is known (a commit on another thread: its target is due again then).
+//! Whoever does it holds a [`NotBeyond`]: time may pass meanwhile, but only up to there, so nobody can tell how long it took.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
@@ -22,6 +26,8 @@ pub(crate) struct VirtualTime(Mutex<State>);
 struct State {
     now: Time,
     outstanding: usize,
+    /// Where time stops for the sake of work that is under way, and for how much of it.
+    stops: BTreeMap<Time, usize>,
     sleepers: BinaryHeap<Reverse<Sleeper>>,
     /// Tasks that wait for quiescence, in the order they asked.
     quiet: Vec<Waiter>,
@@ -79,11 +85,29 @@ impl Drop for Busy {
     }
 }
 
+/// Work that brings nothing before a moment: while one of these lives, virtual time does not reach it.
+pub(crate) struct NotBeyond {
+    time: Arc<VirtualTime>,
+    stop: Time,
+}
+
+impl Drop for NotBeyond {
+    fn drop(&mut self) {
+        if let Entry::Occupied(mut work) = self.time.state().stops.entry(self.stop) {
+            *work.get_mut() -= 1;
+            if *work.get() == 0 {
+                work.remove();
+            }
+        }
+    }
+}
+
 /// A single-threaded runtime whose clock stands at `start` and moves only when everything is at rest.
 pub fn virtual_runtime(start: Time) -> std::io::Result<(Runtime, Clock)> {
     let time = Arc::new(VirtualTime(Mutex::new(State {
         now: start,
         outstanding: 0,
+        stops: BTreeMap::new(),
         sleepers: BinaryHeap::new(),
         quiet: Vec::new(),
         quiet_round: 0,
@@ -109,6 +133,11 @@ impl VirtualTime {
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.state().outstanding += 1;
         Busy(Arc::clone(self))
+    }
+
+    pub(crate) fn not_beyond(self: &Arc<Self>, stop: Time) -> NotBeyond {
+        *self.state().stops.entry(stop).or_default() += 1;
+        NotBeyond { time: Arc::clone(self), stop }
     }
 
     pub(crate) async fn sleep_until(&self, at: Time) {
@@ -162,6 +191,10 @@ impl VirtualTime {
         while state.sleepers.peek().is_some_and(|Reverse(first)| first.waiter.is_gone()) {
             state.sleepers.pop();
         }
+        let stop = state.stops.first_key_value().map(|(stop, _)| *stop);
+        if state.sleepers.peek().is_some_and(|Reverse(first)| stop.is_some_and(|stop| first.at >= stop)) {
+            return;
+        }
         let Some(Reverse(first)) = state.sleepers.pop() else { return };
         state.now = state.now.max(first.at);
         let mut due = vec![first.waiter.waker];
@@ -177,6 +210,16 @@ impl VirtualTime {
 mod tests {
     use super::*;
     use stakeout_core::Span;
+
+    /// Real work on another thread; its duration must not show in virtual time.
+    async fn real_work() {
+        let (done, wait) = tokio::sync::oneshot::channel();
+        std::thread::spawn(move || {
+            let sum: u64 = (0..2_000_000_u64).fold(0, |a, b| a ^ b.wrapping_mul(31));
+            done.send(sum).expect("receiver lives");
+        });
+        wait.await.expect("work");
+    }
 
     #[test]
     fn those_who_were_stopped_hold_up_nobody() {
@@ -227,22 +270,41 @@ mod tests {
     }
 
     #[test]
+    fn time_passes_up_to_where_work_may_bring_something_and_no_further() {
+        let start = Time::from_secs(0);
+        let (runtime, clock) = virtual_runtime(start).expect("runtime");
+        let log: Arc<Mutex<Vec<(&str, i64)>>> = Arc::default();
+        runtime.block_on(async {
+            let sleeper = |name: &'static str, secs: i64| {
+                let (clock, log) = (clock.clone(), Arc::clone(&log));
+                tokio::spawn(async move {
+                    clock.sleep_until(start + Span::secs(secs)).await;
+                    log.lock().expect("lock").push((name, (clock.now() - start).as_us() / 1_000_000));
+                })
+            };
+            let (before, there) = (sleeper("before", 4), sleeper("there", 5));
+            let (nearer, _further) =
+                (clock.not_beyond(start + Span::secs(5)), clock.not_beyond(start + Span::secs(8)));
+            before.await.expect("nothing holds it up");
+            real_work().await;
+            log.lock().expect("lock").push(("work", (clock.now() - start).as_us() / 1_000_000));
+            drop(nearer);
+            there.await.expect("it is done");
+        });
+        assert_eq!(*log.lock().expect("lock"), [("before", 4), ("work", 4), ("there", 5)]);
+    }
+
+    #[test]
     fn time_stands_still_while_work_is_outstanding() {
         let start = Time::from_secs(0);
         let (runtime, clock) = virtual_runtime(start).expect("runtime");
         let finished_at = runtime.block_on(async {
             let work = clock.busy();
-            let (done, wait) = tokio::sync::oneshot::channel();
-            // Real work on another thread; its duration must not show in virtual time.
-            std::thread::spawn(move || {
-                let sum: u64 = (0..2_000_000_u64).fold(0, |a, b| a ^ b.wrapping_mul(31));
-                done.send(sum).expect("receiver lives");
-            });
             let sleeper = {
                 let clock = clock.clone();
                 tokio::spawn(async move { clock.sleep_until(start + Span::secs(5)).await })
             };
-            wait.await.expect("work");
+            real_work().await;
             let finished_at = clock.now();
             drop(work);
             sleeper.await.expect("sleeper");

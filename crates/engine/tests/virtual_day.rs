@@ -208,8 +208,8 @@ fn few_targets_stay_claimed_between_their_polls_and_what_is_beyond_is_given_back
     };
     let (polls, claims) = polls_and_claims(3, "5m", Span::hours(2));
     assert!(polls >= 3 * 23 && claims == 3, "{polls} polls, {claims} claims");
-    // Due in a quarter of an hour is too far away.
-    let (polls, claims) = polls_and_claims(3, "15m", Span::hours(2));
+    // Due in an hour is too far away.
+    let (polls, claims) = polls_and_claims(3, "1h", Span::hours(8));
     assert!(polls >= 3 * 7 && claims == polls, "{polls} polls, {claims} claims");
     // Two thousand at most wait for so long; the others are claimed anew each time.
     let (polls, claims) = polls_and_claims(2_500, "5m", Span::mins(31));

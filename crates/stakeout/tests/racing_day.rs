@@ -1,7 +1,7 @@
 //! A simulated racing day through the real engine and parser, compared with the simulator's truth.
 
 use serde_json::json;
-use stakeout::simulate::racing::RacingDay;
+use stakeout::simulate::racing::{Finished, RacingDay, RacingReport};
 use stakeout_core::{Event, Fingerprint, Span, Time};
 use stakeout_sim::nztab::{Category, Day, DayConfig, RaceTruth, Status, nz_date};
 use stakeout_store::{HistoryRow, RecordFilter, Store};
@@ -16,6 +16,25 @@ fn a_race_day_has_no_misses_and_no_wrong_events() {
         for (phase, adherence) in &report.adherence {
             assert_eq!((adherence.late, adherence.missed), (0, 0), "seed {seed}: {phase}");
         }
+    }
+}
+
+/// In memory a day is written beside the polls that follow; with a file it is waited for, poll by poll.
+#[test]
+fn a_day_is_the_same_whether_its_commits_are_waited_for_or_not() {
+    let dir = tempfile::tempdir().expect("a directory");
+    for (seed, faults) in [(1, 0.0), (2, 0.02), (3, 0.0)] {
+        let beside = RacingDay { races: 16, faults, ..RacingDay::new(seed) };
+        let waited = RacingDay { database: Some(dir.path().join(format!("{seed}.db"))), ..beside.clone() };
+        let (beside, waited) = (beside.run().expect("the day runs"), waited.run().expect("the day runs"));
+        assert!(beside.events.len() > 500, "only {} events", beside.events.len());
+        assert_eq!(beside.events, waited.events, "seed {seed}");
+        assert_eq!(beside.asked, waited.asked, "seed {seed}");
+        let timeless = |finished: &Finished| {
+            let report = RacingReport { took_ms: 0, ..finished.report.clone() };
+            serde_json::to_value(report).expect("JSON")
+        };
+        assert_eq!(timeless(&beside), timeless(&waited), "seed {seed}");
     }
 }
 

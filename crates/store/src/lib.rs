@@ -52,7 +52,7 @@ pub trait Store: Send + Sync + 'static {
     /// Gives claims back untouched, as if they had never been made.
     async fn release(&self, claims: &[(TargetId, u64)]) -> Result<()>;
 
-    /// Extends claims to `until`; answers those that were lost.
+    /// Extends claims to `until`; answers those that were lost. What a commit kept for longer meanwhile stays as it is.
     async fn renew(&self, claims: &[(TargetId, u64)], until: Time) -> Result<Vec<TargetId>>;
 
     /// Makes `desired` the whole set of root targets of a source (those that no listing made). Writes only
@@ -252,6 +252,12 @@ pub trait Store: Send + Sync + 'static {
 
     /// Whether other processes may write at the same time: then limits and single-handed work are agreed on with them.
     fn is_shared(&self) -> bool {
+        false
+    }
+
+    /// Whether everything is done in the order in which it is asked for, reading included: then whoever asks for something
+    /// cannot tell whether the commit before was waited for.
+    fn is_in_order(&self) -> bool {
         false
     }
 

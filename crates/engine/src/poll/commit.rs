@@ -20,7 +20,7 @@ use super::compare::Compared;
 use super::fetch::Fetched;
 use super::judge::Judged;
 use super::plan::{Planned, failed_part};
-use super::{Afterwards, Job, Report, known, standing};
+use super::{Afterwards, Job, Report, known, meanwhile, standing};
 
 /// The beginning of a body that was not understood, kept for diagnosis.
 const SAMPLE_BYTES: usize = 4_096;
@@ -80,14 +80,15 @@ pub(super) async fn commit(
     let mut known = std::mem::take(&mut judged.known);
     let commit = assemble(job, fetched, compared, judged, planned);
     let mut committed = Arc::new(commit);
-    let mut outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
+    let stop = meanwhile::nothing_before(job, compared, &committed);
+    let mut outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed), stop).await;
     if let Some(CommitOutcome::Poisoned(reason)) = &outcome {
         let failure = Failure::new(FailureClass::Store, redact(reason, &fetched.exchanges));
         report.outcome = Some(PollOutcome::Failed);
         known.clear();
         committed = Arc::new(poisoned(job, fetched, planned, &failure, &committed));
         report.failure = Some(failure);
-        outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed)).await;
+        outcome = job.shared.committer.commit(planned.timing.due, Arc::clone(&committed), stop).await;
     }
     let (settled, report) = match outcome {
         Some(CommitOutcome::Done(done)) => {

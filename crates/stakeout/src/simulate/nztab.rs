@@ -12,7 +12,7 @@ use stakeout_store::Validators;
 use super::in_process::{outcome, path_of};
 
 /// One request that was answered in full.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Asked {
     /// When.
     pub at: Time,

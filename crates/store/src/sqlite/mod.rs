@@ -7,6 +7,7 @@
 //! One process per file ([`lock_holder`] says which); others may read it with [`SqliteStore::open_read_only`].
 //! The threads need no runtime: the store works under any.
 
+mod beside;
 mod browse;
 mod claim;
 mod commit;
@@ -85,6 +86,10 @@ pub struct SqliteStore {
     lock: Option<Mutex<ProcessLock>>,
 }
 
+fn processors() -> usize {
+    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
+}
+
 /// What messages call a database without a file.
 const IN_MEMORY: &str = ":memory:";
 
@@ -107,8 +112,8 @@ impl SqliteStore {
         SqliteStore::with_writer(connect::memory()?, Path::new(IN_MEMORY), Undo::Possible)
     }
 
-    /// The same without a journal, which is quicker: for simulated days, in which nothing ever has to be undone. Should
-    /// something have to be, all that follows answers [`StoreError::Corrupt`].
+    /// The same without a journal and written by a thread of its own, which is quicker: for simulated days, in which nothing
+    /// ever has to be undone. Should something have to be, all that follows answers [`StoreError::Corrupt`].
     pub fn in_memory_without_undo() -> Result<SqliteStore> {
         let path = Path::new(IN_MEMORY);
         let conn = connect::memory()?;
@@ -134,8 +139,13 @@ impl SqliteStore {
         if freed > 0 {
             tracing::info!(freed, "claims of an earlier process are free again");
         }
-        let in_memory = path == Path::new(IN_MEMORY);
-        let writer = Some(if in_memory { WriterHandle::here(writer) } else { WriterHandle::start(writer)? });
+        let writer = Some(match undo {
+            Undo::Possible if path == Path::new(IN_MEMORY) => WriterHandle::here(writer),
+            Undo::Possible => WriterHandle::start(writer)?,
+            // On a single processor nobody is beside.
+            Undo::Impossible | Undo::Needed if processors() == 1 => WriterHandle::here(writer),
+            Undo::Impossible | Undo::Needed => WriterHandle::beside(writer)?,
+        });
         Ok(SqliteStore { readers: None, writer, path: path.to_owned(), counters, lock: None })
     }
 

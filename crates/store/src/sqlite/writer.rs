@@ -12,6 +12,7 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
+use super::beside::Beside;
 use super::commit::{self, Guard};
 use super::fault::{Fault, Work};
 use super::prune::Cursor;
@@ -25,6 +26,9 @@ const QUEUE: usize = 1_024;
 const GROUP_POLLS_MAX: usize = 1_000;
 
 type Reply = oneshot::Sender<Result<Vec<CommitOutcome>>>;
+
+/// Polls handed in together, and where the answer goes.
+pub(super) type Group = (Vec<Arc<PollCommit>>, Reply);
 
 /// What the writing thread is asked to do.
 pub(super) enum Job {
@@ -238,11 +242,11 @@ impl Writer {
     fn try_group(
         &mut self,
         durability: Durability,
-        group: &[(Vec<Arc<PollCommit>>, Reply)],
+        group: &[Group],
         guard: Guard,
     ) -> Work<Vec<Vec<CommitOutcome>>> {
         self.transaction(durability, |tx| {
-            let one_job = |(polls, _): &(Vec<Arc<PollCommit>>, Reply)| {
+            let one_job = |(polls, _): &Group| {
                 polls
                     .iter()
                     .map(|poll| commit::commit_poll(tx, poll, guard))
@@ -252,7 +256,7 @@ impl Writer {
         })
     }
 
-    fn commit_group(&mut self, group: Vec<(Vec<Arc<PollCommit>>, Reply)>) {
+    pub(super) fn commit_group(&mut self, group: Vec<Group>) {
         let all = || group.iter().flat_map(|(polls, _)| polls);
         let durability =
             if all().any(|poll| poll.brings_news()) { Durability::Synced } else { Durability::Relaxed };
@@ -264,7 +268,9 @@ impl Writer {
         // A receiver that is gone no longer wants to know.
         match result {
             Ok(outcomes) => {
-                for ((_, reply), outcomes) in group.into_iter().zip(outcomes) {
+                for ((polls, reply), outcomes) in group.into_iter().zip(outcomes) {
+                    // Let go of first, so that whoever asked has them to itself again.
+                    drop(polls);
                     let _ = reply.send(Ok(outcomes));
                 }
             }
@@ -290,6 +296,8 @@ pub(super) enum WriterHandle {
     /// On whichever thread asks: a database in memory never waits for a disk, and a simulated day asks ten thousand
     /// times.
     Here(Box<Mutex<Writer>>),
+    /// Polls on a thread of their own, everything else on whichever thread asks, when they are in.
+    Beside(Beside),
 }
 
 impl std::fmt::Debug for WriterHandle {
@@ -297,6 +305,7 @@ impl std::fmt::Debug for WriterHandle {
         f.write_str(match self {
             WriterHandle::Thread { .. } => "WriterHandle::Thread",
             WriterHandle::Here(_) => "WriterHandle::Here",
+            WriterHandle::Beside(_) => "WriterHandle::Beside",
         })
     }
 }
@@ -304,6 +313,10 @@ impl std::fmt::Debug for WriterHandle {
 impl WriterHandle {
     pub(super) fn here(writer: Writer) -> WriterHandle {
         WriterHandle::Here(Box::new(Mutex::new(writer)))
+    }
+
+    pub(super) fn beside(writer: Writer) -> Result<WriterHandle> {
+        Beside::start(writer).map(WriterHandle::Beside)
     }
 
     pub(super) fn start(writer: Writer) -> Result<WriterHandle> {
@@ -330,6 +343,7 @@ impl WriterHandle {
                 }
                 Ok(())
             }
+            WriterHandle::Beside(beside) => beside.send(job),
         }
     }
 }
