@@ -31,6 +31,9 @@ export function span(ms) {
 	return `${Math.floor(ms / 86_400_000)} d`;
 }
 
+// Quantiles of a histogram are known up to the step they fall into.
+export const atMost = (ms) => (ms == null ? "–" : `≤ ${span(ms)}`);
+
 export const until = (ms) => (ms == null ? "never" : ms <= 0 ? "due" : clockOf(ms + 999));
 
 export function toStart(start, now, over) {

@@ -1,4 +1,4 @@
-import { GLANCE_MS, all, attr, causes, choice, clock, cls, family, filterBox, get, h, isOver, keyed, label, labels, legend, lineOf, live, meter, nothing, num, panel, path, put, racesOf, rate, ring, sourcesOf, span, table, targetHref, text, tick, time, timeOf, told, watch, when } from "../kit.js";
+import { GLANCE_MS, all, atMost, attr, causes, choice, clock, cls, family, filterBox, get, h, isOver, keyed, label, labels, legend, lineOf, live, meter, nothing, num, panel, path, put, racesOf, rate, ring, sourcesOf, span, table, targetHref, text, tick, time, timeOf, told, watch, when } from "../kit.js";
 
 export const title = "Now";
 
@@ -57,7 +57,7 @@ function strip(source) {
 		for (const [name, value] of facts) text(value, num(vitals[name]), name === "late" || name === "missed" || name === "failed");
 		cls(node.querySelector(".missed"), `missed${vitals.missed ? " bad" : ""}`);
 		cls(node.querySelector(".failed"), `failed${vitals.failed ? " warn" : ""}`);
-		text(p99, span(vitals.lateness_ms_p99));
+		text(p99, atMost(vitals.lateness_ms_p99));
 		const wrong = [["missed", vitals.missed_causes], ["failed", vitals.failures], ["late", vitals.late_causes]].map(([name, counts]) => [name, causes(counts)]).filter(([, words]) => words);
 		text(why, wrong.length ? wrong.map(([name, words]) => `${name}: ${words}`).join("; ") : vitals.polls ? "● every poll was on time, none was missed" : "○ not polled yet");
 		attr(why, "title", why.textContent);
@@ -96,7 +96,7 @@ function targets(page) {
 			{ head: "Next poll", cls: "num", make: ring, set: (node, row) => node.set(row.dueAt, row.interval_ms) },
 			{ head: "Late", cls: "num", title: "How long after it was due the last poll was sent", make: () => h("span"), set: (node, row) => {
 				text(node, row.lateness_ms == null ? "–" : span(Math.max(0, row.lateness_ms)));
-				attr(node, "title", row.run?.lateness_ms_p99 == null ? null : `99 of 100 of this stretch: ≤ ${span(row.run.lateness_ms_p99)}`);
+				attr(node, "title", row.run?.lateness_ms_p99 == null ? null : `99 of 100 of this stretch: ${atMost(row.run.lateness_ms_p99)}`);
 			} },
 			when("Last change", (row) => row.last_changed),
 			{ head: "Last poll", make: () => h("span.outcome"), set: (node, row) => {

@@ -1,4 +1,4 @@
-import { Problem, attr, change, cls, get, h, keyed, panel, path, plain, say, text, watch } from "../kit.js";
+import { Problem, attr, change, cls, get, h, keyed, panel, path, plain, say, span, text, watch } from "../kit.js";
 
 export const title = "Settings";
 
@@ -29,7 +29,8 @@ function sourcePanel(name, again) {
 		made.line = line;
 		return made;
 	}, (made, one) => {
-		text(made.querySelector(".current"), one.value == null ? "as configured" : `${plain(one.value)} ${one.unit}`.trim(), true);
+		const inWords = one.unit === "ms" && one.value >= 1000 ? ` (${span(one.value)})` : "";
+		text(made.querySelector(".current"), one.value == null ? "as configured" : `${plain(one.value)} ${one.unit}${inWords}`.trim(), true);
 		made.line.reset.hidden = !one.set;
 		cls(made, `setting${one.set ? " set" : ""}`);
 	});

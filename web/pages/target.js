@@ -1,4 +1,4 @@
-import { attr, cause, change, choice, clock, col, facts, family, fig, full, get, h, keyed, label, labels, legend, listed, num, panel, path, plural, raceHref, ring, say, second, span, stretch, table, text, tick, time, timeOf, told, track, watch } from "../kit.js";
+import { atMost, attr, cause, change, choice, clock, col, facts, family, fig, full, get, h, keyed, label, labels, legend, listed, num, panel, path, plural, raceHref, ring, say, second, span, stretch, table, text, tick, time, timeOf, told, track, watch } from "../kit.js";
 
 export const title = "Target";
 
@@ -140,7 +140,6 @@ function pollTable() {
 	});
 }
 
-const atMost = (ms) => (ms == null ? "–" : `≤ ${span(ms)}`);
 
 export function adherencePanel() {
 	const says = h("p.reason");
