@@ -77,7 +77,7 @@ const CAN_MISS: [Missing; 7] = [
 const UNKNOWN: [&str; 4] = ["Suspended", "Resulting", "PHOTO", "Void Pending"];
 
 /// How a rendered answer departs from the truth.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Twist {
     pub(crate) status: Option<&'static str>,
     pub(crate) missing: Option<Missing>,

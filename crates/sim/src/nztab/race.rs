@@ -1,6 +1,6 @@
 //! A race as the day planned it, and what became of it.
 
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock};
 
 use stakeout_core::{Span, Time};
 
@@ -200,6 +200,8 @@ pub(crate) struct Race {
     /// From when the jump is told.
     pub(crate) jump_told: Option<Time>,
     book: OnceLock<Book>,
+    /// Its row of the listing as it was last shown, with the start and the status that it shows: these are all that changes.
+    pub(crate) listed: Mutex<Option<(Time, Status, String)>>,
 }
 
 impl Race {
@@ -239,6 +241,7 @@ impl Race {
             jump: ran.then_some(jump),
             jump_told: ran.then_some(told),
             book: OnceLock::new(),
+            listed: Mutex::new(None),
             fate: Fate { abandoned, ..fate },
         }
     }

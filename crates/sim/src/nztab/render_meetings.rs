@@ -1,5 +1,7 @@
 //! The meetings listing as the upstream shows it.
 
+use std::sync::PoisonError;
+
 use jiff::civil::Date;
 use stakeout_core::Time;
 
@@ -23,7 +25,7 @@ pub(crate) fn meeting(out: &mut String, meeting: &Meeting, day: Date, now: Time,
     list(o.key("races"), &meeting.races, |out, each| {
         let honest = Twist::default();
         let twist = if each.card.number % TWISTED_ONE_IN == 0 { twist } else { &honest };
-        race(out, each, meeting.tote_number.is_some().then_some(day), now, twist);
+        listed(out, each, meeting.tote_number.is_some().then_some(day), now, twist);
     });
     // Meetings that the tote does not cover lack all of these.
     if let Some(number) = meeting.tote_number {
@@ -42,9 +44,32 @@ pub(crate) fn meeting(out: &mut String, meeting: &Meeting, day: Date, now: Time,
     o.end();
 }
 
-fn race(out: &mut String, race: &Race, tote_day: Option<Date>, now: Time, twist: &Twist) {
-    let at = race.served_at(now);
-    let (card, start, status) = (&race.card, race.start_at(at), race.status_at(at));
+/// Writes a race's row, as it was written before where it shows the same.
+fn listed(out: &mut String, each: &Race, tote_day: Option<Date>, now: Time, twist: &Twist) {
+    let at = each.served_at(now);
+    let (start, status) = (each.start_at(at), each.status_at(at));
+    if *twist != Twist::default() {
+        return race(out, each, tote_day, (start, status), twist);
+    }
+    let mut shown = each.listed.lock().unwrap_or_else(PoisonError::into_inner);
+    match &*shown {
+        Some((then, state, row)) if (*then, *state) == (start, status) => out.push_str(row),
+        _ => {
+            let from = out.len();
+            race(out, each, tote_day, (start, status), twist);
+            *shown = Some((start, status, out[from..].to_owned()));
+        }
+    }
+}
+
+fn race(
+    out: &mut String,
+    race: &Race,
+    tote_day: Option<Date>,
+    (start, status): (Time, Status),
+    twist: &Twist,
+) {
+    let card = &race.card;
     let mut o = Object::begin(out);
     o.text("id", &card.id).bare("race_number", card.number).text("name", &card.name);
     if !twist.lacks(Missing::AdvertisedStart) {
