@@ -127,6 +127,13 @@ impl Clock {
         }
     }
 
+    /// Does this whenever virtual time has to wait for work that is marked so.
+    pub(crate) fn when_held_up(&self, hurry: impl Fn() + Send + Sync + 'static) {
+        if let Kind::Virtual(time) = &self.0 {
+            time.when_held_up(hurry);
+        }
+    }
+
     /// In virtual time, returns when no work is outstanding and no task can run; at once otherwise.
     pub(crate) async fn quiescence(&self) {
         if let Kind::Virtual(time) = &self.0 {

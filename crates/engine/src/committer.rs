@@ -70,6 +70,8 @@ impl Committer {
         times: Arc<CommitTimes>,
     ) -> (Committer, tokio::task::JoinHandle<()>) {
         let (handle, waiting) = mpsc::channel(MAX_WAITING);
+        let its = Arc::downgrade(&store);
+        clock.when_held_up(move || its.upgrade().iter().for_each(|store| store.hurry()));
         let flush = Flush { store, fatal, times };
         let task = match clock.is_virtual() {
             true => tokio::spawn(run_at_rest(flush, clock.clone(), waiting)),

@@ -6,14 +6,15 @@
 //! in a fixed order), and when there are none, time jumps to the earliest sleeper. The order of everything follows
 //! from the seed, not from the machine's load.
 //!
-//! Some work can bring nothing before a moment that is known (a commit on another thread: its target is due again then).
-//! Whoever does it holds a [`NotBeyond`]: time may pass meanwhile, but only up to there, so nobody can tell how long it took.
+//! Some work can bring nothing before a moment that is known (a commit: its target is due again then). Whoever waits for it
+//! holds a [`NotBeyond`]: time may pass meanwhile, but only up to there, so nobody can tell how long it took. When it gets
+//! there, whoever has put that work off is told to do it.
 
 use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
 use std::task::{Context, Poll, Waker};
 
 use stakeout_core::Time;
@@ -21,7 +22,11 @@ use tokio::runtime::Runtime;
 
 use crate::clock::Clock;
 
-pub(crate) struct VirtualTime(Mutex<State>);
+pub(crate) struct VirtualTime {
+    state: Mutex<State>,
+    /// What is done when time has to wait for work that is under way.
+    held_up: OnceLock<Box<dyn Fn() + Send + Sync>>,
+}
 
 struct State {
     now: Time,
@@ -104,7 +109,7 @@ impl Drop for NotBeyond {
 
 /// A single-threaded runtime whose clock stands at `start` and moves only when everything is at rest.
 pub fn virtual_runtime(start: Time) -> std::io::Result<(Runtime, Clock)> {
-    let time = Arc::new(VirtualTime(Mutex::new(State {
+    let state = Mutex::new(State {
         now: start,
         outstanding: 0,
         stops: BTreeMap::new(),
@@ -112,7 +117,8 @@ pub fn virtual_runtime(start: Time) -> std::io::Result<(Runtime, Clock)> {
         quiet: Vec::new(),
         quiet_round: 0,
         order: 0,
-    })));
+    });
+    let time = Arc::new(VirtualTime { state, held_up: OnceLock::new() });
     let at_rest = Arc::clone(&time);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -123,7 +129,7 @@ pub fn virtual_runtime(start: Time) -> std::io::Result<(Runtime, Clock)> {
 
 impl VirtualTime {
     fn state(&self) -> MutexGuard<'_, State> {
-        self.0.lock().expect("never poisoned, because nothing panics while it is held")
+        self.state.lock().expect("never poisoned, because nothing panics while it is held")
     }
 
     pub(crate) fn now(&self) -> Time {
@@ -133,6 +139,11 @@ impl VirtualTime {
     pub(crate) fn busy(self: &Arc<Self>) -> Busy {
         self.state().outstanding += 1;
         Busy(Arc::clone(self))
+    }
+
+    pub(crate) fn when_held_up(&self, hurry: impl Fn() + Send + Sync + 'static) {
+        // Whoever asks second shares the clock and has a store of its own: it waits a little longer.
+        let _ = self.held_up.set(Box::new(hurry));
     }
 
     pub(crate) fn not_beyond(self: &Arc<Self>, stop: Time) -> NotBeyond {
@@ -193,6 +204,10 @@ impl VirtualTime {
         }
         let stop = state.stops.first_key_value().map(|(stop, _)| *stop);
         if state.sleepers.peek().is_some_and(|Reverse(first)| stop.is_some_and(|stop| first.at >= stop)) {
+            drop(state);
+            if let Some(hurry) = self.held_up.get() {
+                hurry();
+            }
             return;
         }
         let Some(Reverse(first)) = state.sleepers.pop() else { return };

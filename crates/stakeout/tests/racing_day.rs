@@ -19,22 +19,22 @@ fn a_race_day_has_no_misses_and_no_wrong_events() {
     }
 }
 
-/// In memory a day is written beside the polls that follow; with a file it is waited for, poll by poll.
+/// In memory the polls of several instants are written together; with a file every one is waited for.
 #[test]
 fn a_day_is_the_same_whether_its_commits_are_waited_for_or_not() {
     let dir = tempfile::tempdir().expect("a directory");
     for (seed, faults) in [(1, 0.0), (2, 0.02), (3, 0.0)] {
-        let beside = RacingDay { races: 16, faults, ..RacingDay::new(seed) };
-        let waited = RacingDay { database: Some(dir.path().join(format!("{seed}.db"))), ..beside.clone() };
-        let (beside, waited) = (beside.run().expect("the day runs"), waited.run().expect("the day runs"));
-        assert!(beside.events.len() > 500, "only {} events", beside.events.len());
-        assert_eq!(beside.events, waited.events, "seed {seed}");
-        assert_eq!(beside.asked, waited.asked, "seed {seed}");
+        let together = RacingDay { races: 16, faults, ..RacingDay::new(seed) };
+        let waited = RacingDay { database: Some(dir.path().join(format!("{seed}.db"))), ..together.clone() };
+        let (together, waited) = (together.run().expect("the day runs"), waited.run().expect("the day runs"));
+        assert!(together.events.len() > 500, "only {} events", together.events.len());
+        assert_eq!(together.events, waited.events, "seed {seed}");
+        assert_eq!(together.asked, waited.asked, "seed {seed}");
         let timeless = |finished: &Finished| {
             let report = RacingReport { took_ms: 0, ..finished.report.clone() };
             serde_json::to_value(report).expect("JSON")
         };
-        assert_eq!(timeless(&beside), timeless(&waited), "seed {seed}");
+        assert_eq!(timeless(&together), timeless(&waited), "seed {seed}");
     }
 }
 

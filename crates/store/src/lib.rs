@@ -261,6 +261,9 @@ pub trait Store: Send + Sync + 'static {
         false
     }
 
+    /// Whoever waits for a commit has nothing else to do: a store that puts commits off puts them off no longer.
+    fn hurry(&self) {}
+
     /// The time by which all its processes go, asked at `now` by the caller's clock; `None` where each may go by its own.
     async fn clock(&self, _now: Time) -> Result<Option<Time>> {
         Ok(None)

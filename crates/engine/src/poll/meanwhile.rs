@@ -1,7 +1,7 @@
 //! Meanwhile: how far virtual time may pass while a poll is being committed.
 //!
-//! A simulated day has one thread for everything but the store. Where that has one of its own, the next polls are made while
-//! the last ones are written; but nobody may ever be able to tell how long that took.
+//! A store that is in no hurry writes the polls of several instants together, which takes less than one by one; but nobody may
+//! ever be able to tell when that was.
 
 use stakeout_core::Time;
 use stakeout_store::PollCommit;

@@ -7,12 +7,12 @@
 //! One process per file ([`lock_holder`] says which); others may read it with [`SqliteStore::open_read_only`].
 //! The threads need no runtime: the store works under any.
 
-mod beside;
 mod browse;
 mod claim;
 mod commit;
 mod connect;
 mod control;
+mod deferred;
 mod deliveries;
 mod derived;
 mod events;
@@ -86,10 +86,6 @@ pub struct SqliteStore {
     lock: Option<Mutex<ProcessLock>>,
 }
 
-fn processors() -> usize {
-    std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-}
-
 /// What messages call a database without a file.
 const IN_MEMORY: &str = ":memory:";
 
@@ -112,8 +108,8 @@ impl SqliteStore {
         SqliteStore::with_writer(connect::memory()?, Path::new(IN_MEMORY), Undo::Possible)
     }
 
-    /// The same without a journal and written by a thread of its own, which is quicker: for simulated days, in which nothing
-    /// ever has to be undone. Should something have to be, all that follows answers [`StoreError::Corrupt`].
+    /// The same without a journal, and with commits put off until somebody needs them written ([`crate::Store::hurry`] does), which
+    /// is quicker: for simulated days, in which nothing ever has to be undone. Should something have to be, all that follows answers [`StoreError::Corrupt`].
     pub fn in_memory_without_undo() -> Result<SqliteStore> {
         let path = Path::new(IN_MEMORY);
         let conn = connect::memory()?;
@@ -142,9 +138,7 @@ impl SqliteStore {
         let writer = Some(match undo {
             Undo::Possible if path == Path::new(IN_MEMORY) => WriterHandle::here(writer),
             Undo::Possible => WriterHandle::start(writer)?,
-            // On a single processor nobody is beside.
-            Undo::Impossible | Undo::Needed if processors() == 1 => WriterHandle::here(writer),
-            Undo::Impossible | Undo::Needed => WriterHandle::beside(writer)?,
+            Undo::Impossible | Undo::Needed => WriterHandle::deferred(writer),
         });
         Ok(SqliteStore { readers: None, writer, path: path.to_owned(), counters, lock: None })
     }

@@ -382,6 +382,12 @@ impl Store for SqliteStore {
         }
         Ok(stats)
     }
+    fn hurry(&self) {
+        if let Some(writer) = &self.writer {
+            writer.hurry();
+        }
+    }
+
     fn is_in_order(&self) -> bool {
         // Without readers beside it, everything goes through the writer.
         self.readers.is_none()

@@ -12,8 +12,8 @@ use std::thread::JoinHandle;
 use rusqlite::Connection;
 use tokio::sync::{mpsc, oneshot};
 
-use super::beside::Beside;
 use super::commit::{self, Guard};
+use super::deferred::Deferred;
 use super::fault::{Fault, Work};
 use super::prune::Cursor;
 use super::records::Numbers;
@@ -23,7 +23,7 @@ use crate::{CommitOutcome, PollCommit, Result, StoreError};
 const QUEUE: usize = 1_024;
 
 /// At most about so many polls share a transaction, so that none waits long for the others.
-const GROUP_POLLS_MAX: usize = 1_000;
+pub(super) const GROUP_POLLS_MAX: usize = 1_000;
 
 type Reply = oneshot::Sender<Result<Vec<CommitOutcome>>>;
 
@@ -296,8 +296,8 @@ pub(super) enum WriterHandle {
     /// On whichever thread asks: a database in memory never waits for a disk, and a simulated day asks ten thousand
     /// times.
     Here(Box<Mutex<Writer>>),
-    /// Polls on a thread of their own, everything else on whichever thread asks, when they are in.
-    Beside(Beside),
+    /// The same, and polls only when somebody needs them written.
+    Deferred(Box<Deferred>),
 }
 
 impl std::fmt::Debug for WriterHandle {
@@ -305,7 +305,7 @@ impl std::fmt::Debug for WriterHandle {
         f.write_str(match self {
             WriterHandle::Thread { .. } => "WriterHandle::Thread",
             WriterHandle::Here(_) => "WriterHandle::Here",
-            WriterHandle::Beside(_) => "WriterHandle::Beside",
+            WriterHandle::Deferred(_) => "WriterHandle::Deferred",
         })
     }
 }
@@ -315,8 +315,8 @@ impl WriterHandle {
         WriterHandle::Here(Box::new(Mutex::new(writer)))
     }
 
-    pub(super) fn beside(writer: Writer) -> Result<WriterHandle> {
-        Beside::start(writer).map(WriterHandle::Beside)
+    pub(super) fn deferred(writer: Writer) -> WriterHandle {
+        WriterHandle::Deferred(Box::new(Deferred::new(writer)))
     }
 
     pub(super) fn start(writer: Writer) -> Result<WriterHandle> {
@@ -327,6 +327,13 @@ impl WriterHandle {
             message: e.to_string(),
         })?;
         Ok(WriterHandle::Thread { jobs: Some(jobs), thread: Some(thread) })
+    }
+
+    /// Whoever waits for polls that were handed in has nothing else to do.
+    pub(super) fn hurry(&self) {
+        if let WriterHandle::Deferred(deferred) = self {
+            deferred.write();
+        }
     }
 
     pub(super) async fn send(&self, job: Job) -> Result<()> {
@@ -343,7 +350,10 @@ impl WriterHandle {
                 }
                 Ok(())
             }
-            WriterHandle::Beside(beside) => beside.send(job),
+            WriterHandle::Deferred(deferred) => {
+                deferred.send(job);
+                Ok(())
+            }
         }
     }
 }
