@@ -127,6 +127,8 @@ impl RacingDay {
         let start = nz_time(date, 0, 1);
         let store = Arc::new(match &self.database {
             Some(path) => SqliteStore::open(path, OpenOptions::default())?,
+            // After a fault two targets may tell of the same record; whoever comes second tries again, at once.
+            None if self.faults > 0.0 => SqliteStore::in_memory()?,
             None => SqliteStore::in_memory_without_undo()?,
         });
         let fetch = Arc::new(InProcess::new(Arc::clone(&upstream)));
