@@ -49,12 +49,14 @@ async fn where_nothing_can_be_undone_the_first_failure_is_the_end() {
     let world = World::with(store.clone(), &["a"]).await;
     let claim = world.claim_one(0).await;
     let good = Poll::of(&claim, 1).sees(&claim, &[("x", 1)]);
-    world.done(good).await;
+    // Commits are put off until somebody is in a hurry.
+    tokio::join!(world.done(good), async { store.hurry() });
     let claim = world.claim_one(20).await;
     // Fine up to its last event, which has the identity of the one before.
     let poll = Poll::of(&claim, 2).sees(&claim, &[("x", 2)]).tells(&claim, "moved", "x", Effect::Any);
     let poll = poll.with(|p| p.events.push(EventWrite { data: "other".into(), ..p.events[0].clone() }));
-    let refused = store.commit(vec![poll.0.into()]).await.expect_err("half of it is in");
+    let (refused, ()) = tokio::join!(store.commit(vec![poll.0.into()]), async { store.hurry() });
+    let refused = refused.expect_err("half of it is in");
     assert!(matches!(refused, StoreError::Corrupt { .. }) && refused.is_fatal(), "{refused}");
     let later = store.claim(request(60)).await.expect_err("nobody goes on from there");
     assert!(matches!(later, StoreError::Corrupt { .. }), "{later}");
