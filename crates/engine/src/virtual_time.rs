@@ -14,7 +14,7 @@ use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::future::poll_fn;
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 use std::task::{Context, Poll, Waker};
 
 use stakeout_core::Time;
@@ -22,10 +22,12 @@ use tokio::runtime::Runtime;
 
 use crate::clock::Clock;
 
+type Hurry = Box<dyn Fn() + Send + Sync>;
+
 pub(crate) struct VirtualTime {
     state: Mutex<State>,
     /// What is done when time has to wait for work that is under way.
-    held_up: OnceLock<Box<dyn Fn() + Send + Sync>>,
+    held_up: Mutex<Vec<Hurry>>,
 }
 
 struct State {
@@ -118,7 +120,7 @@ pub fn virtual_runtime(start: Time) -> std::io::Result<(Runtime, Clock)> {
         quiet_round: 0,
         order: 0,
     });
-    let time = Arc::new(VirtualTime { state, held_up: OnceLock::new() });
+    let time = Arc::new(VirtualTime { state, held_up: Mutex::default() });
     let at_rest = Arc::clone(&time);
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -132,6 +134,10 @@ impl VirtualTime {
         self.state.lock().expect("never poisoned, because nothing panics while it is held")
     }
 
+    fn hurries(&self) -> MutexGuard<'_, Vec<Hurry>> {
+        self.held_up.lock().expect("never poisoned, because nothing panics while it is held")
+    }
+
     pub(crate) fn now(&self) -> Time {
         self.state().now
     }
@@ -142,8 +148,7 @@ impl VirtualTime {
     }
 
     pub(crate) fn when_held_up(&self, hurry: impl Fn() + Send + Sync + 'static) {
-        // Whoever asks second shares the clock and has a store of its own: it waits a little longer.
-        let _ = self.held_up.set(Box::new(hurry));
+        self.hurries().push(Box::new(hurry));
     }
 
     pub(crate) fn not_beyond(self: &Arc<Self>, stop: Time) -> NotBeyond {
@@ -202,12 +207,12 @@ impl VirtualTime {
         while state.sleepers.peek().is_some_and(|Reverse(first)| first.waiter.is_gone()) {
             state.sleepers.pop();
         }
+        // Also when nobody sleeps any more: at the end of a day somebody may still wait for the last commit.
         let stop = state.stops.first_key_value().map(|(stop, _)| *stop);
-        if state.sleepers.peek().is_some_and(|Reverse(first)| stop.is_some_and(|stop| first.at >= stop)) {
+        let next = state.sleepers.peek().map(|Reverse(first)| first.at);
+        if stop.is_some_and(|stop| next.is_none_or(|next| next >= stop)) {
             drop(state);
-            if let Some(hurry) = self.held_up.get() {
-                hurry();
-            }
+            self.hurries().iter().for_each(|hurry| hurry());
             return;
         }
         let Some(Reverse(first)) = state.sleepers.pop() else { return };
@@ -307,6 +312,33 @@ mod tests {
             there.await.expect("it is done");
         });
         assert_eq!(*log.lock().expect("lock"), [("before", 4), ("work", 4), ("there", 5)]);
+    }
+
+    /// A commit that was put off at the end of a day is written, though nobody sleeps any more.
+    #[test]
+    fn whoever_has_put_work_off_does_it_when_time_waits_for_it_and_when_nobody_sleeps() {
+        let start = Time::from_secs(0);
+        let (runtime, clock) = virtual_runtime(start).expect("runtime");
+        runtime.block_on(async {
+            for sleeps in [true, false] {
+                let (done, wait) = tokio::sync::oneshot::channel();
+                let done = Mutex::new(Some(done));
+                clock.when_held_up(move || {
+                    let waiting = done.lock().expect("lock").take();
+                    waiting.into_iter().for_each(|done| done.send(()).expect("somebody waits"));
+                });
+                let stop = clock.now() + Span::secs(1);
+                let not_beyond = clock.not_beyond(stop);
+                let sleeper = clock.clone();
+                let sleeper = sleeps.then(|| tokio::spawn(async move { sleeper.sleep_until(stop).await }));
+                wait.await.expect("it is done");
+                assert!(clock.now() < stop);
+                drop(not_beyond);
+                if let Some(sleeper) = sleeper {
+                    sleeper.await.expect("time goes on");
+                }
+            }
+        });
     }
 
     #[test]

@@ -108,8 +108,9 @@ impl SqliteStore {
         SqliteStore::with_writer(connect::memory()?, Path::new(IN_MEMORY), Undo::Possible)
     }
 
-    /// The same without a journal, and with commits put off until somebody needs them written ([`crate::Store::hurry`] does), which
-    /// is quicker: for simulated days, in which nothing ever has to be undone. Should something have to be, all that follows answers [`StoreError::Corrupt`].
+    /// The same without a journal, and with commits put off until somebody reads or is in a hurry
+    /// ([`crate::Store::hurry`]), which is quicker: for simulated days, in which nothing ever has to be undone. Should
+    /// something have to be, all that follows answers [`StoreError::Corrupt`].
     pub fn in_memory_without_undo() -> Result<SqliteStore> {
         let path = Path::new(IN_MEMORY);
         let conn = connect::memory()?;

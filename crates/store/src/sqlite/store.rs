@@ -382,6 +382,7 @@ impl Store for SqliteStore {
         }
         Ok(stats)
     }
+
     fn hurry(&self) {
         if let Some(writer) = &self.writer {
             writer.hurry();
