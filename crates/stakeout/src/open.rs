@@ -61,6 +61,14 @@ impl Opened {
             Opened::Server(store) => Arc::clone(store) as Arc<dyn Store>,
         }
     }
+
+    /// The same store for whoever looks on, who gets in nobody's way.
+    pub(crate) fn for_onlookers(&self) -> Result<Arc<dyn Store>, StoreError> {
+        Ok(match self {
+            Opened::File(store) => Arc::new(store.for_onlookers()?),
+            Opened::Server(store) => Arc::new(store.for_onlookers()?),
+        })
+    }
 }
 
 impl Place {

@@ -4,12 +4,16 @@ use std::fs;
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use stakeout_core::Span;
 use stakeout_store::conformance::story::{Poll, SOURCE, World, after, at, request, wanted};
 use stakeout_store::sqlite::{LockInfo, OpenOptions, SqliteStore, lock_holder};
-use stakeout_store::{CommitOutcome, Effect, EventWrite, Reconcile, Retention, Store, StoreError};
+use stakeout_store::{
+    CommitOutcome, Effect, EventWrite, Reconcile, RecordFilter, Retention, Store, StoreError,
+};
 use tempfile::TempDir;
+use tokio::task::JoinSet;
 
 fn directory() -> (TempDir, PathBuf) {
     let dir = tempfile::tempdir().expect("a directory");
@@ -39,7 +43,7 @@ fn a_newer_schema_is_refused() {
     drop(open(&path).expect("opens"));
     rusqlite::Connection::open(&path).expect("raw").pragma_update(None, "user_version", 99).expect("sets");
     let refused = error(open(&path));
-    assert!(matches!(refused, StoreError::TooNew { found: 99, known: 5 }), "{refused}");
+    assert!(matches!(refused, StoreError::TooNew { found: 99, known: 6 }), "{refused}");
     assert!(matches!(error(SqliteStore::open_read_only(&path)), StoreError::TooNew { .. }));
 }
 
@@ -289,4 +293,46 @@ async fn a_poll_that_stumbles_over_damage_is_poisoned_alone() {
     let outcomes = world.store.commit(vec![bad.0.into(), good.0.into()]).await.expect("the file is of use");
     assert!(matches!(outcomes[..], [CommitOutcome::Poisoned(_), CommitOutcome::Done(_)]), "{outcomes:?}");
     assert!(world.record("y").await.is_none() && world.record("z").await.is_some());
+}
+
+/// Whoever looks on may ask for as much as he likes: what the engine reads does not wait behind it.
+#[tokio::test]
+async fn the_engine_does_not_wait_behind_those_who_look_on() {
+    const LOOKS: usize = 500;
+    let (_dir, path) = directory();
+    filled(&path, 500).await;
+    let store = open(&path).expect("opens");
+    let onlookers = Arc::new(store.for_onlookers().expect("opens"));
+    let everything = RecordFilter {
+        source: SOURCE.to_owned(),
+        kind: None,
+        parent: None,
+        gone: false,
+        after: None,
+        limit: 1_000,
+    };
+    let mut looks = JoinSet::new();
+    let (asked, seen) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicUsize::new(0)));
+    for _ in 0..LOOKS {
+        let (onlookers, filter) = (Arc::clone(&onlookers), everything.clone());
+        let (asked, seen) = (Arc::clone(&asked), Arc::clone(&seen));
+        looks.spawn(async move {
+            asked.fetch_add(1, Ordering::Relaxed);
+            let records = onlookers.list_records(&filter).await.expect("reads");
+            seen.fetch_add(1, Ordering::Relaxed);
+            records.len()
+        });
+    }
+    while asked.load(Ordering::Relaxed) < LOOKS {
+        tokio::task::yield_now().await;
+    }
+    store.next_wake(&[SOURCE.to_owned()]).await.expect("reads");
+    let before = seen.load(Ordering::Relaxed);
+    assert!(before < LOOKS / 2, "{before} of {LOOKS} others were answered first");
+    assert!(looks.join_all().await.into_iter().all(|records| records == 500));
+    // Both have the file; it is free when both have gone.
+    drop(store);
+    assert!(matches!(error(open(&path)), StoreError::Locked { .. }));
+    drop(onlookers);
+    open(&path).expect("is free");
 }

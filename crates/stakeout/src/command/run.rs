@@ -40,7 +40,7 @@ pub(super) async fn run(place: &Place, args: &RunArgs) -> Result<ExitCode> {
     let config = engine_config(place, Arc::clone(&store), sources.clone(), clock)?;
     // Before anything is polled: an address that cannot be had is no reason to abandon polls.
     let server = match place.loaded.config.server.config(args.listen) {
-        Some(config) => Some(Server::bind(config, Arc::clone(&store)).await?),
+        Some(config) => Some(Server::bind(config, opened.for_onlookers()?).await?),
         None => None,
     };
     let engine = Engine::start(config).await.context("the engine cannot start")?;

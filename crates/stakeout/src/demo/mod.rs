@@ -80,7 +80,8 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
     config.node = "demo".to_owned();
     // Nobody asked for anything yet; whoever looks at it may.
     config.alerts = Arc::new(RuleBook::default());
-    let dashboard = dashboard(args.listen, Arc::clone(&store) as Arc<dyn Store>).await?;
+    let onlookers: Arc<dyn Store> = Arc::new(store.for_onlookers()?);
+    let dashboard = dashboard(args.listen, Arc::clone(&onlookers)).await?;
     let engine = Engine::start(config).await.context("the engine cannot start")?;
 
     let mut screen = Screen::new(std::io::stdout().is_terminal());
@@ -100,7 +101,7 @@ pub async fn run(args: DemoArgs) -> Result<ExitCode> {
         screen.say(&format!("The dashboard and the API are at http://{}/", server.address()));
         tokio::spawn(server.run(engine.control(), stop.clone()))
     });
-    let mut feed = Feed::new(Arc::clone(&store) as Arc<dyn Store>, clock);
+    let mut feed = Feed::new(onlookers, clock);
     let mut frames = tokio::time::interval(FRAME);
     let failed = loop {
         tokio::select! {

@@ -4,6 +4,7 @@
 //! that keeps out nobody who can answer in its place. `require` (and `verify-full`, which means the same here) accepts
 //! only a server whose certificate is good for its name, by the system's authorities or those in `sslrootcert`.
 
+use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -38,6 +39,13 @@ pub(super) struct Address {
     pub(super) shown: String,
     /// Who speaks, in hints: nobody needs to hear his own.
     pub(super) sender: String,
+}
+
+/// As people may see it.
+impl fmt::Debug for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.shown)
+    }
 }
 
 const EXPECTED: &str = "expected postgres://USER:PASSWORD@HOST:PORT/DATABASE, with special characters in the password \
@@ -233,7 +241,7 @@ mod tests {
         assert_eq!(of("postgres://u:sec%40ret@h/s?sslmode=disable"), "postgres://h:5432/s");
         assert!(!of("postgres://u:sec@ret@h/s").contains("ret"));
         for bad in ["postgres://u:secret@h:port/s", "postgres://u:secret@h/s?nonsense=1"] {
-            let error = Address::parse(bad).err().expect("refused").to_string();
+            let error = Address::parse(bad).expect_err("refused").to_string();
             assert!(error.contains("expected postgres://") && !error.contains("secret"), "{error}");
         }
     }
@@ -245,6 +253,6 @@ mod tests {
         assert_eq!(mode("postgres://h/s?sslmode=require"), SslMode::Require);
         assert_eq!(mode("postgres://h/s?application_name=x&sslmode=verify-full"), SslMode::Require);
         let missing = Address::parse("postgres://h/s?sslmode=require&sslrootcert=/no/such/file");
-        assert!(missing.err().expect("refused").to_string().contains("/no/such/file"));
+        assert!(missing.expect_err("refused").to_string().contains("/no/such/file"));
     }
 }

@@ -38,7 +38,10 @@ pub(super) const STEPS: &[&[&str]] = &[
         include_str!("../../migrations/postgres/0005_sharing.sql"),
     ],
     &[include_str!("../../migrations/postgres/0006_notes.sql")],
-    &[include_str!("../../migrations/postgres/0007_leases.sql")],
+    &[
+        include_str!("../../migrations/postgres/0007_leases.sql"),
+        include_str!("../../migrations/postgres/0007_events.sql"),
+    ],
 ];
 
 /// What is raised when somebody else was faster.

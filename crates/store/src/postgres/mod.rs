@@ -62,6 +62,9 @@ pub struct PgOptions {
     pub patience: Duration,
 }
 
+/// How many connections those who look on share.
+const ONLOOKERS: usize = 4;
+
 /// Reading or pruning a large database takes long, a dead network for ever.
 const PATIENCE: Duration = Duration::from_secs(30);
 
@@ -75,8 +78,7 @@ impl Default for PgOptions {
 #[derive(Debug)]
 pub struct PgStore {
     pool: Pool,
-    /// For people: where it is, without user and password.
-    shown: String,
+    address: Address,
     /// The schema version of this program.
     known: u32,
     offset: Offset,
@@ -115,7 +117,7 @@ impl PgStore {
         let found = found.await.map_err(|fault: Fault| store.unreachable(fault, "open the database"))?;
         migrate::check(found, store.known)?;
         if found == 0 {
-            return Err(StoreError::Missing { path: store.shown.into() });
+            return Err(StoreError::Missing { path: store.address.shown.into() });
         }
         Ok(store)
     }
@@ -156,6 +158,18 @@ impl PgStore {
         Ok(PgStore { listener: Some(Listener::start(address, hints).await), ..store })
     }
 
+    /// The same database for whoever looks on, with connections of its own: the engine does not wait behind what people
+    /// ask for. It claims nothing and hears no hints.
+    pub fn for_onlookers(&self) -> Result<PgStore> {
+        let options = PgOptions {
+            connections: ONLOOKERS,
+            clock: LeaseClock::Caller,
+            node: None,
+            patience: self.patience,
+        };
+        PgStore::new(&self.address, &options, self.known as usize, None)
+    }
+
     fn new(
         address: &Address,
         options: &PgOptions,
@@ -164,7 +178,7 @@ impl PgStore {
     ) -> Result<PgStore> {
         Ok(PgStore {
             pool: address.pool(options.connections)?,
-            shown: address.shown.clone(),
+            address: address.clone(),
             known: steps as u32,
             offset: Offset::new(options.clock),
             patience: options.patience,
@@ -183,14 +197,14 @@ impl PgStore {
 
     /// Where the database is, for people: without user and password.
     pub fn shown(&self) -> &str {
-        &self.shown
+        &self.address.shown
     }
 
     /// A failure to open, with the place.
     fn unreachable(&self, fault: Fault, doing: &'static str) -> StoreError {
         match fault.into_store(doing) {
             StoreError::Database { doing, message } => {
-                StoreError::Database { doing, message: format!("{}: {message}", self.shown) }
+                StoreError::Database { doing, message: format!("{}: {message}", self.address.shown) }
             }
             other => other,
         }

@@ -180,6 +180,7 @@ pub(super) async fn newest_events(
     events_beside(client, ("e.seq < $1", "e.seq DESC"), before, filter, limit).await
 }
 
+/// Only what is asked for stands in the statement: a plan that has to do for anything reads the whole log.
 async fn events_beside(
     client: &impl GenericClient,
     (place, order): (&str, &str),
@@ -187,21 +188,35 @@ async fn events_beside(
     filter: &EventFilter,
     limit: u32,
 ) -> Work<Vec<Event>> {
-    let sql = format!(
-        "{EVENTS} FROM events e JOIN sources s ON s.id = e.source_id
-         WHERE {place} AND ($2::text IS NULL OR s.name = $2)
-             AND ($3::text IS NULL OR e.type = $3) AND ($4::text IS NULL OR starts_with(e.type, $4))
-             AND ($5::bytea IS NULL OR e.subject = $5) AND ($6::text IS NULL OR e.target = $6)
-         ORDER BY {order} LIMIT $7"
-    );
-    let (whole, prefix) = match filter.event_type.as_deref() {
-        Some(prefix) if prefix.ends_with('.') => (None, Some(prefix)),
-        whole => (whole, None),
-    };
     let seq = i64::try_from(seq).unwrap_or(i64::MAX);
+    let limit = i64::from(limit);
     let subject = filter.subject.map(|subject| subject.to_bytes().to_vec());
-    let parameters: [Parameter<'_>; 7] =
-        [&seq, &filter.source, &whole, &prefix, &subject, &filter.target, &i64::from(limit)];
+    let of_type = match filter.event_type.as_deref() {
+        Some(prefix) if prefix.ends_with('.') => "starts_with(e.type, ?)",
+        _ => "e.type = ?",
+    };
+    let mut parameters: Vec<Parameter<'_>> = vec![&seq, &limit];
+    let mut conditions = vec![place.to_owned()];
+    let mut add = |condition: &str, parameter| {
+        parameters.push(parameter);
+        conditions.push(condition.replace('?', &format!("${}", parameters.len())));
+    };
+    if let Some(source) = &filter.source {
+        add("e.source_id = (SELECT id FROM sources WHERE name = ?)", source);
+    }
+    if let Some(target) = &filter.target {
+        add("e.target = ?", target);
+    }
+    if let Some(event_type) = &filter.event_type {
+        add(of_type, event_type);
+    }
+    if let Some(subject) = &subject {
+        add("e.subject = ?", subject);
+    }
+    let sql = format!(
+        "{EVENTS} FROM events e JOIN sources s ON s.id = e.source_id WHERE {} ORDER BY {order} LIMIT $2",
+        conditions.join(" AND ")
+    );
     all(client, &sql, &parameters, event).await
 }
 

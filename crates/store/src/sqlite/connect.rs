@@ -15,6 +15,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("../../migrations/sqlite/0003_alerts.sql"),
     include_str!("../../migrations/sqlite/0004_dedupe.sql"),
     include_str!("../../migrations/sqlite/0005_numbers.sql"),
+    include_str!("../../migrations/sqlite/0006_events.sql"),
 ];
 
 /// `stak`, so that `file` and we know whose database it is.

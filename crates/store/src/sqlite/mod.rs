@@ -80,10 +80,10 @@ pub(crate) fn failed(error: &rusqlite::Error, path: &Path, doing: &'static str) 
 pub struct SqliteStore {
     // Dropped in this order: readers first, so that the writer's last checkpoint meets nobody; the lock last.
     readers: Option<Readers>,
-    writer: Option<WriterHandle>,
+    writer: Option<Arc<WriterHandle>>,
     path: PathBuf,
     counters: Arc<Counters>,
-    lock: Option<Mutex<ProcessLock>>,
+    lock: Option<Arc<Mutex<ProcessLock>>>,
 }
 
 /// What messages call a database without a file.
@@ -100,7 +100,7 @@ impl SqliteStore {
         let conn = connect::writer(path, options.max_page_count)?;
         let store = SqliteStore::with_writer(conn, path, Undo::Possible)?;
         let readers = Readers::start(path, options.readers)?;
-        Ok(SqliteStore { readers: Some(readers), lock: Some(Mutex::new(lock)), ..store })
+        Ok(SqliteStore { readers: Some(readers), lock: Some(Arc::new(Mutex::new(lock))), ..store })
     }
 
     /// A database in memory, for simulation and tests: nothing is written to any disk.
@@ -141,7 +141,21 @@ impl SqliteStore {
             Undo::Possible => WriterHandle::start(writer)?,
             Undo::Impossible | Undo::Needed => WriterHandle::deferred(writer),
         });
+        let writer = writer.map(Arc::new);
         Ok(SqliteStore { readers: None, writer, path: path.to_owned(), counters, lock: None })
+    }
+
+    /// The same database for whoever looks on, with reading threads of its own: the engine does not wait behind what people
+    /// ask for. Both write through the one writer; the file is free when both are dropped.
+    pub fn for_onlookers(&self) -> Result<SqliteStore> {
+        let own = |readers: &Readers| Readers::start(&self.path, readers.count());
+        Ok(SqliteStore {
+            readers: self.readers.as_ref().map(own).transpose()?,
+            writer: self.writer.clone(),
+            path: self.path.clone(),
+            counters: Arc::clone(&self.counters),
+            lock: self.lock.clone(),
+        })
     }
 
     /// Tells those who find the file locked where this process takes commands.
@@ -205,7 +219,7 @@ impl SqliteStore {
     }
 
     fn writer(&self) -> Result<&WriterHandle> {
-        self.writer.as_ref().ok_or_else(|| StoreError::ReadOnly {
+        self.writer.as_deref().ok_or_else(|| StoreError::ReadOnly {
             path: self.path.clone(),
             message: "it was opened for reading".to_owned(),
         })

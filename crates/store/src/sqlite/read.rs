@@ -419,3 +419,22 @@ pub(super) fn stats(conn: &Connection) -> Work<StoreStats> {
         oldest_seq: oldest.map_or(seq + 1, |seq| seq as u64),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::connect::plan;
+    use super::*;
+
+    #[test]
+    fn what_was_told_of_a_target_is_found_by_the_target_in_the_order_of_the_log() {
+        let of = |source: Option<&str>| {
+            let (source, target) = (source.map(str::to_owned), Some("race/1".to_owned()));
+            let conditions = event_conditions(&EventFilter { source, target, ..EventFilter::default() });
+            plan(&format!("{} ORDER BY events.seq DESC LIMIT 20", event_query(&conditions)))
+        };
+        let known = of(Some("nz"));
+        assert!(known.contains("events_target (target=? AND source_id=?)"), "{known}");
+        assert!(!known.contains("TEMP B-TREE"), "{known}");
+        assert!(of(None).contains("events_target (target=?)"), "{}", of(None));
+    }
+}

@@ -47,6 +47,11 @@ impl Readers {
         Ok(Readers { jobs: Some(jobs), threads })
     }
 
+    /// How many threads there are.
+    pub(super) fn count(&self) -> usize {
+        self.threads.len()
+    }
+
     pub(super) async fn send(&self, job: ReadJob) -> Result<()> {
         let jobs = self.jobs.as_ref().ok_or(StoreError::Closed)?;
         jobs.send(job).await.map_err(|_| StoreError::Closed)

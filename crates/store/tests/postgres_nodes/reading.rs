@@ -1,8 +1,11 @@
 //! What is looked up is looked up by key, in tables of any size, whether or not anybody has analysed them.
 
+use std::sync::Arc;
+
 use stakeout_core::Fingerprint;
-use stakeout_store::ClaimRequest;
 use stakeout_store::conformance::story::{SOURCE, World, print, request};
+use stakeout_store::{ClaimRequest, EventFilter, RecordFilter, Store as _};
+use tokio::task::JoinSet;
 
 use crate::support::{database, let_everyone_go, number, open, raw};
 
@@ -94,4 +97,69 @@ async fn recalling_records_reads_no_others() {
         "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'records'";
     let (read, asked) = (number(&raw, read).await, 2 * TIMES * prints.len() as i64);
     assert!((asked..=2 * asked).contains(&read), "{read} records read for {asked}");
+}
+
+/// What was told of a target is found by the target, also by a plan that is kept: the rest of the log is not read.
+#[tokio::test]
+async fn what_was_told_of_a_target_reads_no_other_events() {
+    const TIMES: i64 = 10;
+    const TOLD: i64 = 3;
+    let url = database!();
+    let raw = raw(&url).await;
+    let world = World::with(open(&url).await, &["a"]).await;
+    raw.batch_execute("ALTER TABLE events SET (autovacuum_enabled = off)").await.expect("nobody analyses");
+    let fill =
+        "INSERT INTO events (seq, id, type, source_id, target, rule, subject, subject_key, at_us, data)
+        SELECT 1000 + n, decode(lpad(to_hex(n), 32, '0'), 'hex'), 'test.tick', (SELECT min(id) FROM sources),
+            CASE WHEN n <= 3 THEN 'a' ELSE 'other' END, 'tick', decode(lpad('', 32, '0'), 'hex'), 'x', n, '{}'
+        FROM generate_series(1, 5000) AS n";
+    raw.batch_execute(fill).await.expect("filled");
+    let (source, target) = (Some(SOURCE.to_owned()), Some("a".to_owned()));
+    for filter in [
+        EventFilter { source, target: target.clone(), ..EventFilter::default() },
+        EventFilter { target, ..EventFilter::default() },
+    ] {
+        for _ in 0..TIMES {
+            let told = world.store.newest_events(u64::MAX, &filter, 20).await.expect("events");
+            assert_eq!(told.len() as i64, TOLD);
+        }
+    }
+    let_everyone_go(world, &raw).await;
+    let read =
+        "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'events'";
+    let (read, wanted) = (number(&raw, read).await, 2 * TIMES * TOLD);
+    assert!((wanted..=2 * wanted).contains(&read), "{read} events read for {wanted}");
+}
+
+/// Whoever looks on has connections of his own: when none of them is free, the engine still reads.
+#[tokio::test]
+async fn the_engine_does_not_wait_behind_those_who_look_on() {
+    const LOOKS: usize = 16;
+    let url = database!();
+    let store = open(&url).await;
+    World::with(store.clone(), &["a"]).await;
+    let onlookers = Arc::new(store.for_onlookers().expect("opens"));
+    let raw = raw(&url).await;
+    raw.batch_execute("BEGIN; LOCK TABLE records").await.expect("nobody reads records");
+    let everything = RecordFilter {
+        source: SOURCE.to_owned(),
+        kind: None,
+        parent: None,
+        gone: false,
+        after: None,
+        limit: 1_000,
+    };
+    let mut looks = JoinSet::new();
+    for _ in 0..LOOKS {
+        let (onlookers, filter) = (Arc::clone(&onlookers), everything.clone());
+        looks.spawn(async move { onlookers.list_records(&filter).await.expect("reads").len() });
+    }
+    // Until somebody stands at the lock, and for want of a connection the others behind him.
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted";
+    while number(&raw, waiting).await == 0 {}
+    let due = store.next_wake(&[SOURCE.to_owned()]).await.expect("reads");
+    assert!(due.is_some());
+    assert!(looks.try_join_next().is_none(), "they still wait");
+    raw.batch_execute("COMMIT").await.expect("lets go");
+    assert_eq!(looks.join_all().await, [0; LOOKS]);
 }
