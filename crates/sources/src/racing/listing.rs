@@ -9,7 +9,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use stakeout_core::{
-    Coverage, Exchange, Facts, Failure, FailureClass, Observation, Record, Scope, TargetSpec, Time, Value,
+    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Observation, Record, Scope, TargetSpec,
+    Time, Value,
 };
 
 use super::kinds::Kinds;
@@ -31,6 +32,14 @@ const ID_BYTES_MAX: usize = 100;
 pub(super) struct Filter {
     pub(super) countries: BTreeSet<String>,
     pub(super) categories: BTreeSet<String>,
+}
+
+impl Filter {
+    /// Whether a meeting may be one to keep, as far as it says what it is.
+    fn may_keep(&self, country: Option<&String>, category: Option<&String>) -> bool {
+        country.is_none_or(|country| self.countries.contains(country))
+            && category.is_none_or(|category| self.categories.contains(category))
+    }
 }
 
 /// `AU` is how people write what the upstream calls `AUS`.
@@ -67,7 +76,7 @@ pub(super) fn listing(
             Ok(()) => answered = true,
             Err(why) => {
                 reading.odd.add("bad_page", || why.to_string());
-                reading.whole = false;
+                reading.coverage = Coverage::Partial(Scope::default());
                 failure.get_or_insert(why);
             }
         }
@@ -88,7 +97,7 @@ fn read_page(reading: &mut Reading<'_>, exchange: &Exchange) -> Result<(), Failu
     let page = Page::of(&exchange.request);
     if page.is_some_and(|page| page.number() + 1 >= PAGES_MAX && meetings.len() >= Page::SIZE) {
         reading.odd.add("too_many_pages", || format!("more than {PAGES_MAX} pages of one date"));
-        reading.whole = false;
+        reading.coverage = Coverage::Partial(Scope::default());
     }
     // The oldest page decides: an answer is as old as its oldest part.
     reading.as_of = match (reading.as_of, answer.as_of()) {
@@ -107,7 +116,7 @@ struct Reading<'a> {
     records: Vec<Record>,
     targets: Vec<TargetSpec>,
     listed: BTreeSet<String>,
-    whole: bool,
+    coverage: Coverage,
     as_of: Option<Time>,
     odd: Odd,
 }
@@ -126,7 +135,7 @@ impl<'a> Reading<'a> {
             records: Vec::new(),
             targets: Vec::new(),
             listed: BTreeSet::new(),
-            whole: true,
+            coverage: Coverage::Complete,
             as_of: None,
             odd: Odd::default(),
         }
@@ -134,25 +143,27 @@ impl<'a> Reading<'a> {
 
     fn refuse(&mut self, code: &'static str, detail: impl FnOnce() -> String) {
         self.odd.add(code, detail);
-        // It may be any of those that are known: nothing may be concluded from what is missing.
-        self.whole = false;
+        // It may be any of those that are known: nothing may be concluded from what is missing, and all that a listing
+        // holds is in one group. But all of it was looked at, or what is odd in every listing would silence the others.
+        if self.coverage == Coverage::Complete {
+            self.coverage = Coverage::CompleteBut(Scope([Fingerprint::default()].into()));
+        }
     }
 
     fn meeting(&mut self, meeting: &Meeting<'_>) {
         // Some fields are missing here and there; the races know their country too.
         let races = meeting.races.items();
         let country = meeting.country.text().or_else(|| races.iter().find_map(|race| race.country.text()));
-        let (Some(id), Some(country), Some(category)) =
-            (plain_id(&meeting.meeting), country, meeting.category.text())
+        let country = country.map(|country| country_code(&country));
+        let category = meeting.category.text().map(|category| category.to_ascii_uppercase());
+        if !self.filter.may_keep(country.as_ref(), category.as_ref()) {
+            return;
+        }
+        let (Some(id), Some(country), Some(category)) = (plain_id(&meeting.meeting), country, category)
         else {
             let name = meeting.name.text();
             return self.refuse("bad_meeting", || format!("{name:?} has no id, country or category"));
         };
-        let country = country_code(&country);
-        let category = category.to_ascii_uppercase();
-        if !self.filter.countries.contains(&country) || !self.filter.categories.contains(&category) {
-            return;
-        }
         if meeting.races.0.is_none() {
             self.refuse("bad_meeting", || format!("{id} has no list of races"));
         }
@@ -228,18 +239,14 @@ impl<'a> Reading<'a> {
     }
 
     fn finish(mut self, before: &Facts) -> Observation {
-        let coverage = match self.whole {
-            true => Coverage::Complete,
-            false => {
-                self.listed.extend(self.listed_before.iter().map(|&id| id.to_owned()));
-                Coverage::Partial(Scope::default())
-            }
-        };
+        if self.coverage != Coverage::Complete {
+            self.listed.extend(self.listed_before.iter().map(|&id| id.to_owned()));
+        }
         let mut facts = before.clone();
         let listed = self.listed.into_iter().map(Value::text).collect();
         facts.notes.insert(LISTED.to_owned(), Value::List(listed));
         Observation {
-            coverage,
+            coverage: self.coverage,
             facts,
             targets: Some(self.targets),
             as_of: self.as_of,

@@ -192,11 +192,21 @@ fn race_record(
     }
 }
 
+/// How much of a list an answer shows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Extent {
+    Whole,
+    /// Some of its rows were not understood: whoever is missing may be one of them.
+    InPart,
+    /// It is not there, so this is no whole answer.
+    Missing,
+}
+
 /// The lists of a race, each as far as it could be read.
 struct Lists {
     entrants: Vec<Record>,
-    /// Whether every runner was understood; a race without runners is not whole.
-    all_entrants: bool,
+    /// A race without runners is not whole.
+    runners: Extent,
     /// Whether it is said of any runner that it was scratched, or that it was not.
     says_scratched: bool,
     /// Pools, results, dividends; `None` where the answer had no such list.
@@ -227,7 +237,11 @@ fn lists(parent: Parent<'_>, data: &EventData<'_>, expected: &Expected<'_>, odd:
     let ids: HashSet<String> = entrants.iter().map(|entrant| entrant.key.clone()).collect();
     Lists {
         says_scratched: runners.items().iter().any(|runner| !runner.is_scratched.is_null()),
-        all_entrants: !entrants.is_empty() && entrants.len() == runners.items().len(),
+        runners: match runners.items().len() {
+            0 => Extent::Missing,
+            all if all == entrants.len() => Extent::Whole,
+            _ => Extent::InPart,
+        },
         entrants,
         tote: [
             ("race_pools", data.tote_pools.0.as_ref().map(|rows| tote::pools(parent, rows, odd))),
@@ -239,35 +253,41 @@ fn lists(parent: Parent<'_>, data: &EventData<'_>, expected: &Expected<'_>, odd:
 
 impl Lists {
     /// What absence proves. A list that the upstream gave before and does not give now is a gap in the answer, not an
-    /// empty list; but a race that is open again has no results.
+    /// empty list; but a race that is open again has no results. A row that is odd in every answer leaves its list open
+    /// and nothing else: the answer is a whole one, or the race would never have a baseline and never be told of.
     fn coverage(&self, parent: Parent<'_>, status: Option<Status>, facts: &mut Facts) -> Coverage {
         let mut given: BTreeSet<String> = match facts.notes.get(LISTS) {
             Some(Value::List(lists)) => lists.iter().filter_map(Value::as_text).map(str::to_owned).collect(),
             _ => BTreeSet::new(),
         };
-        let mut seen = BTreeSet::new();
-        if self.all_entrants {
-            seen.insert(parent.race);
-        }
+        let mut extents = vec![(parent.race, self.runners)];
         for (name, rows) in &self.tote {
             let undone = status == Some(Status::Open) && *name != "race_pools";
-            let whole = match rows {
-                Some(rows) => rows.whole,
-                None => undone || !given.contains(*name),
+            let extent = match rows {
+                Some(rows) if rows.whole => Extent::Whole,
+                Some(_) => Extent::InPart,
+                None if undone || !given.contains(*name) => Extent::Whole,
+                None => Extent::Missing,
             };
-            if whole {
-                seen.insert(parent.group(name));
-            }
+            extents.push((parent.group(name), extent));
             if rows.as_ref().is_some_and(|rows| !rows.records.is_empty()) {
                 given.insert((*name).to_owned());
             }
         }
-        let whole = seen.len() == 1 + self.tote.len();
         if !given.is_empty() {
             let names = given.into_iter().map(Value::text).collect();
             facts.notes.insert(LISTS.to_owned(), Value::List(names));
         }
-        if whole { Coverage::Complete } else { Coverage::Partial(Scope(seen)) }
+        let groups = |wanted: Extent| -> BTreeSet<Fingerprint> {
+            extents.iter().filter(|(_, extent)| *extent == wanted).map(|(group, _)| *group).collect()
+        };
+        if !groups(Extent::Missing).is_empty() {
+            return Coverage::Partial(Scope(groups(Extent::Whole)));
+        }
+        match groups(Extent::InPart) {
+            open if open.is_empty() => Coverage::Complete,
+            open => Coverage::CompleteBut(Scope(open)),
+        }
     }
 }
 
@@ -283,7 +303,7 @@ fn favourite(lists: &Lists, before: &Facts) -> Option<Value> {
     let price = |record: &Record| record.get("win_odds").and_then(Value::as_f64);
     match entrants.iter().find(|record| before == Some(record.key.as_str())) {
         Some(held) if !is_scratched(held) && (!runs(held) || price(held).is_none()) => return None,
-        None if before.is_some() && !lists.all_entrants => return None,
+        None if before.is_some() && lists.runners != Extent::Whole => return None,
         _ => {}
     }
     let candidate = |record: &Record| {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value as Json, json};
 use stakeout_core::compare::Verdict;
-use stakeout_core::{Coverage, Fingerprint, Source, Time};
+use stakeout_core::{Coverage, Fingerprint, Scope, Source, Time};
 use stakeout_sources::racing::{describe_file, timeline};
 
 use crate::support::*;
@@ -289,10 +289,17 @@ fn a_results_group_is_its_own() {
     let mut answer = answer_with(json!({ "status": "Final" }));
     answer["data"]["results"] = json!([{ "position": 1, "entrant_id": "entrant-1" }, { "margin_length": 2 }]);
     let seen = read(&answer).expect("an answer");
-    let Coverage::Partial(scope) = &seen.coverage else { panic!("{:?}", seen.coverage) };
-    let entrants = one(&seen, "races", RACE).fingerprint;
-    assert!(scope.0.contains(&entrants) && scope.0.contains(&Fingerprint::of("race_pools", &[RACE])));
-    assert!(!scope.0.contains(&Fingerprint::of("race_results", &[RACE])));
+    let results = Fingerprint::of("race_results", &[RACE]);
+    assert_eq!(
+        seen.coverage,
+        Coverage::CompleteBut(Scope([results].into())),
+        "one of its rows was not understood"
+    );
+    answer["data"]["runners"] = Json::Null;
+    let seen = read(&answer).expect("an answer");
+    let pools_and_dividends = ["race_pools", "dividends"].map(|list| Fingerprint::of(list, &[RACE]));
+    let expected = Coverage::Partial(Scope(pools_and_dividends.into()));
+    assert_eq!(seen.coverage, expected, "without its runners it is no whole answer");
 }
 
 #[test]

@@ -1,9 +1,10 @@
 //! The catalogue: which dates and pages are asked for, which races become targets, when they retire.
 
 use serde_json::{Value as Json, json};
+use stakeout_core::compare::Verdict;
 use stakeout_core::{
-    Coverage, Exchange, Facts, Failure, FailureClass, Observation, PollContext, Request, Source, Span,
-    TargetSpec, Time,
+    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Observation, PollContext, Request, Scope,
+    Source, Span, TargetSpec, Time,
 };
 use stakeout_sources::racing::RacingSource;
 
@@ -181,8 +182,47 @@ fn damaged_races_and_meetings_are_counted_and_prove_nothing() {
         json!({ "name": "nobody" }),
     ];
     let seen = list(meetings, &Facts::default()).expect("a listing");
-    assert_eq!((seen.coverage.name(), keys(&seen)), ("partial", vec!["race/good"]));
+    assert_eq!((&seen.coverage, keys(&seen)), (&retires_nothing(), vec!["race/good"]));
     assert_eq!(codes(&seen), ["bad_race", "bad_meeting"]);
+}
+
+/// A listing that was read whole, in which a row may have been any of those that are known.
+fn retires_nothing() -> Coverage {
+    Coverage::CompleteBut(Scope([Fingerprint::default()].into()))
+}
+
+#[test]
+fn a_damaged_meeting_that_nobody_asked_for_costs_nothing() {
+    let mut without_id = meeting("x", "USA", "T", vec![]);
+    without_id["meeting"] = Json::Null;
+    let mut without_country = meeting("y", "NZ", "G", vec![]);
+    without_country["country"] = Json::Null;
+    let good = || meeting("m", "NZ", "T", vec![race("good", NOW, "Open")]);
+    let seen = list(vec![without_id, without_country, good()], &Facts::default()).expect("a listing");
+    assert_eq!((&seen.coverage, codes(&seen)), (&Coverage::Complete, vec![]));
+    let mut without_category = meeting("z", "NZ", "T", vec![]);
+    without_category["category"] = Json::Null;
+    let seen = list(vec![without_category, good()], &Facts::default()).expect("a listing");
+    assert_eq!((&seen.coverage, codes(&seen)), (&retires_nothing(), vec!["bad_meeting"]), "it may be ours");
+}
+
+#[test]
+fn rows_that_are_bad_in_every_listing_do_not_silence_the_others() {
+    let source = source();
+    let mut watch = Watch::new(source.clone());
+    watch.target = source.roots(start()).remove(0);
+    let mut look = |hours: i64, mut races: Vec<Json>| {
+        races.push(race("bad", "soon", "Open"));
+        let listing =
+            list(vec![meeting("m", "NZ", "T", races), json!({ "name": "nobody" })], &Facts::default());
+        watch.take(Time::parse(NOW).expect("a time") + Span::hours(hours), &listing.expect("a listing"))
+    };
+    let (early, late) = ("2025-07-17T00:50:00Z", "2025-07-17T00:55:00Z");
+    let first = look(0, vec![race("r", early, "Open"), race("s", early, "Open"), race("t", early, "Open")]);
+    assert_eq!(first.verdict, Verdict::Baseline);
+    let seen = look(1, vec![race("r", late, "Open"), race("s", early, "Abandoned")]);
+    assert_eq!(seen.types(), ["racing.race.retimed", "racing.race.abandoned"]);
+    assert_eq!(seen.removed, 0, "the one that is missing may be the one that could not be read");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 use serde_json::{Value as Json, json};
+use stakeout_core::compare::Verdict;
 use stakeout_core::{Coverage, Facts, PollContext, Request, Source};
 
 use crate::support::*;
@@ -24,9 +25,46 @@ fn one_bad_runner_does_not_lose_the_others() {
         let keys: Vec<&str> = of(&seen, "entrants").iter().map(|r| r.key.as_str()).collect();
         assert_eq!(keys, ["entrant-1", "entrant-3"], "{bad}");
         assert_eq!(codes(&seen), ["bad_runner"], "{bad}");
-        let Coverage::Partial(scope) = &seen.coverage else { panic!("{:?}", seen.coverage) };
-        assert!(!scope.0.contains(&one(&seen, "races", RACE).fingerprint), "its absence proves nothing");
+        let Coverage::CompleteBut(open) = &seen.coverage else { panic!("{:?}", seen.coverage) };
+        assert!(open.0.contains(&one(&seen, "races", RACE).fingerprint), "its absence proves nothing");
     }
+}
+
+/// An answer with this status, a runner without an id and a pool without a product.
+fn odd_answer(status: &str) -> Json {
+    let mut answer = answer_with(json!({ "status": status, "actual_start": START_SECS + 60 }));
+    answer["data"]["runners"][2]["entrant_id"] = Json::Null;
+    answer["data"]["tote_pools"][1]["product_type"] = Json::Null;
+    answer
+}
+
+#[test]
+fn rows_that_are_bad_in_every_answer_do_not_silence_the_race() {
+    let mut watch = Watch::new(source());
+    assert_eq!(watch.poll(at("-60m"), &odd_answer("Open")).verdict, Verdict::Baseline);
+    let mut moved = odd_answer("Open");
+    moved["data"]["runners"][0]["odds"]["fixed_win"] = json!(1.5);
+    assert!(watch.poll(at("-30m"), &moved).types().contains(&"racing.odds.moved"));
+    for (now, status, expected) in [
+        ("+2m", "Closed", vec!["racing.race.started", "racing.race.closed"]),
+        ("+5m", "Interim", vec!["racing.race.interim"]),
+        ("+9m", "Final", vec!["racing.race.final"]),
+    ] {
+        let mut answer = odd_answer(status);
+        answer["data"]["runners"][0]["odds"]["fixed_win"] = json!(1.5);
+        let seen = watch.poll(at(now), &answer);
+        assert_eq!((seen.types(), seen.removed), (expected, 0), "{status}");
+    }
+}
+
+#[test]
+fn a_runner_who_turns_odd_is_not_gone() {
+    let mut watch = Watch::new(source());
+    watch.poll(at("-60m"), &answer());
+    assert_eq!(watch.poll(at("-55m"), &odd_answer("Open")).removed, 0);
+    let mut fewer = answer();
+    fewer["data"]["runners"].as_array_mut().expect("runners").pop();
+    assert_eq!(watch.poll(at("-50m"), &fewer).removed, 1, "a list that is read whole proves it");
 }
 
 #[test]
@@ -104,7 +142,7 @@ fn what_cannot_have_been_paid_or_placed_is_refused_and_counted() {
     let seen = read(&answer).expect("an answer");
     assert_eq!(codes(&seen), ["bad_result"]);
     assert_eq!(of(&seen, "race_results").len(), 1, "whoever did not run has no place");
-    assert!(matches!(seen.coverage, Coverage::Partial(_)), "{:?}", seen.coverage);
+    assert!(matches!(seen.coverage, Coverage::CompleteBut(_)), "{:?}", seen.coverage);
 }
 
 #[test]
@@ -115,7 +153,7 @@ fn a_runner_that_is_listed_twice_is_kept_once_and_proves_no_absence() {
     assert_eq!(codes(&seen), ["bad_runner"]);
     assert_eq!(of(&seen, "entrants").len(), 2);
     assert_eq!(get(one(&seen, "entrants", "entrant-1"), "hold_percentage"), json!(42.5), "with its money");
-    assert!(matches!(seen.coverage, Coverage::Partial(_)), "{:?}", seen.coverage);
+    assert!(matches!(seen.coverage, Coverage::CompleteBut(_)), "{:?}", seen.coverage);
 }
 
 #[test]

@@ -186,7 +186,7 @@ impl Watch {
         self.take(now, &observation)
     }
 
-    fn take(&mut self, now: Time, observation: &Observation) -> Seen {
+    pub(crate) fn take(&mut self, now: Time, observation: &Observation) -> Seen {
         let basis = Basis {
             snapshot: &self.snapshot,
             memory: &self.memory,
