@@ -2,14 +2,14 @@
 
 mod account;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use axum::extract::{OriginalUri, State};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stakeout_core::adherence::Run;
 use stakeout_core::{Span, Time};
-use stakeout_store::TargetFilter;
+use stakeout_store::{TargetFilter, TargetId, TargetRow};
 
 use crate::app::App;
 use crate::ask::{Asked, Path, When, page_size};
@@ -71,11 +71,26 @@ pub(crate) async fn of_target(
     let source = crate::sources::find(&app, &name)?;
     let row = crate::targets::find(&app, &name, &key).await?;
     let window = query.window(app.now())?;
-    let mut runs = app.store.runs(row.id, window.0, window.1).await?;
-    runs.extend(row.state.run.filter(|run| touches(run, window)));
-    let (life, due) = (Life::of(row.schedule.due), row.schedule.due.filter(|_| row.enabled));
-    let targets = BTreeMap::from([(key, Watched { runs, life, due })]);
+    let before = !app.store.polled_before(&[row.id], window.0).await?.is_empty();
+    let mut finished = app.store.runs(row.id, window.0, window.1).await?;
+    let mut watched = Watched::of(row, before, window);
+    watched.runs.append(&mut finished);
+    let targets = BTreeMap::from([(key, watched)]);
     Ok(Reply(account(&name, targets, window, source.limits().refresh, false)))
+}
+
+impl Watched {
+    /// A target that is listed, with the run that goes on; `before`: whether one ended before the window.
+    fn of(row: TargetRow, before: bool, window: (Time, Time)) -> Watched {
+        let run = row.state.run;
+        let before = before || run.as_ref().is_some_and(|run| run.from < window.0);
+        Watched {
+            runs: run.into_iter().filter(|run| touches(run, window)).collect(),
+            before,
+            life: Life::of(row.enabled, row.schedule.due),
+            due: row.schedule.due.filter(|_| row.enabled),
+        }
+    }
 }
 
 /// Whether a run has anything to do with a window: what came later proves nothing about it.
@@ -160,10 +175,12 @@ async fn watched(
         let page = app.store.targets(&filter).await?;
         after = page.last().map(|row| row.id);
         let last = page.len() < PAGE as usize;
+        let ids: Vec<TargetId> = page.iter().map(|row| row.id).collect();
+        let before: HashSet<TargetId> = app.store.polled_before(&ids, from).await?.into_iter().collect();
         for row in page {
-            let runs = row.state.run.into_iter().filter(|run| touches(run, (from, to))).collect();
-            let (life, due) = (Life::of(row.schedule.due), row.schedule.due.filter(|_| row.enabled));
-            targets.insert(row.spec.key, Watched { runs, life, due });
+            let key = row.spec.key.clone();
+            let polled = before.contains(&row.id);
+            targets.insert(key, Watched::of(row, polled, (from, to)));
         }
         incomplete |= !last && targets.len() >= TARGETS_MAX;
         if last || incomplete {

@@ -39,6 +39,7 @@ pub async fn gather(
     now: Time,
 ) -> Result<Evidence, StoreError> {
     let polls = store.polls(row.id, POLLS).await?;
+    let before = !store.polled_before(&[row.id], now - WINDOW).await?.is_empty();
     let mut runs = store.runs(row.id, now - WINDOW, now).await?;
     runs.extend(row.state.run.clone());
     let filter = EventFilter {
@@ -49,7 +50,7 @@ pub async fn gather(
     let events = store.newest_events(u64::MAX, &filter, EVENTS_BACK).await?;
     let refresh = source.map_or(Span::ZERO, |source| source.limits().refresh);
     let rules = source.map(|source| source.rules().len());
-    Ok(Evidence { row, polls, runs, events, refresh, rules, now, window: WINDOW })
+    Ok(Evidence { row, polls, runs, before, events, refresh, rules, now, window: WINDOW })
 }
 
 /// What is known.
@@ -60,6 +61,8 @@ pub struct Evidence {
     pub polls: Vec<PollLog>,
     /// Its runs in the window, the one that goes on included.
     pub runs: Vec<Run>,
+    /// Whether one ended before the window: then it was watched from its beginning.
+    pub before: bool,
     /// The target's newest events.
     pub events: Vec<Event>,
     /// How long the upstream takes to show its own changes.
@@ -148,7 +151,8 @@ pub fn explain(evidence: &Evidence) -> Why {
 /// The bound and the beginning of the window it holds for: not before the first look, of which nobody promised.
 fn unseen(evidence: &Evidence) -> Option<(Span, Time)> {
     let first = evidence.runs.iter().filter_map(|run| run.first_end.and(Some(run.from))).min()?;
-    let from = first.max(evidence.now - evidence.window);
+    let begins = evidence.now - evidence.window;
+    let from = if evidence.before { begins } else { first.max(begins) };
     let bound = unseen_bound(&evidence.runs, (from, evidence.now), evidence.refresh, Span::ZERO);
     Some((bound, from))
 }

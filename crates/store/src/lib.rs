@@ -159,6 +159,10 @@ pub trait Store: Send + Sync + 'static {
     /// Finished stretches of regular polling of a target that touch the window, oldest first.
     async fn runs(&self, target: TargetId, from: Time, to: Time) -> Result<Vec<Run>>;
 
+    /// Those of the targets that have a finished stretch of polling which ended before a moment: what follows it, up to
+    /// the next look, was dark.
+    async fn polled_before(&self, targets: &[TargetId], moment: Time) -> Result<Vec<TargetId>>;
+
     /// All live settings.
     async fn settings(&self) -> Result<Vec<(String, serde_json::Value)>>;
 

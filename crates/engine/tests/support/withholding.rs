@@ -148,6 +148,7 @@ passes_on! {
     newest_polls(before: Option<u64>, limit: u32) -> Vec<ListedPoll>;
     source_runs(source: &str, from: Time, to: Time, after: Option<u64>, limit: u32) -> Vec<FinishedRun>;
     runs(target: TargetId, from: Time, to: Time) -> Vec<Run>;
+    polled_before(targets: &[TargetId], moment: Time) -> Vec<TargetId>;
     settings() -> Vec<(String, Json)>;
     set_setting(key: &str, value: Option<Json>, now: Time) -> ();
     kv(namespace: &str, key: &str) -> Option<KvRow>;

@@ -17,6 +17,8 @@ const WORST: usize = 20;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Watched {
     pub(crate) runs: Vec<Run>,
+    /// Whether it was polled before the window already: then nobody looked from its beginning to the first look in it.
+    pub(crate) before: bool,
     pub(crate) life: Life,
     /// When it is due.
     pub(crate) due: Option<Time>,
@@ -25,8 +27,10 @@ pub(crate) struct Watched {
 /// Whether a target is still watched.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Life {
-    /// It is, or would be if nobody had switched it off.
+    /// It is.
     Watched,
+    /// Somebody switched it off. In a window in which it was on for a while, it would still be.
+    Off,
     /// Its race is over: it was looked at for the last time.
     Over,
     /// It is no longer listed.
@@ -35,9 +39,13 @@ pub(crate) enum Life {
 }
 
 impl Life {
-    /// Of a target that is listed, by when it is due.
-    pub(crate) fn of(due: Option<Time>) -> Life {
-        if due.is_some() { Life::Watched } else { Life::Over }
+    /// Of a target that is listed, by whether it is switched on and when it is due.
+    pub(crate) fn of(enabled: bool, due: Option<Time>) -> Life {
+        match (due, enabled) {
+            (None, _) => Life::Over,
+            (Some(_), true) => Life::Watched,
+            (Some(_), false) => Life::Off,
+        }
     }
 }
 
@@ -59,7 +67,7 @@ pub(crate) struct Adherence {
     unseen_ms: Option<f64>,
     /// Whether there was more than is looked at for one answer: then the numbers are too small.
     incomplete: bool,
-    /// Targets that were polled in the window.
+    /// Targets that were polled in the window, or should have been.
     targets: u64,
     /// Polls of the stretches that touch the window: one that begins before it or ends after it counts whole, because
     /// of regular polls only their number is kept.
@@ -214,13 +222,17 @@ fn says(source: &str, unseen_ms: Option<f64>, worst: Option<&Worst>, incomplete:
 }
 
 impl Watched {
-    /// When it was watched: from its first look in the window to its last one or the window's end. Before it was known
-    /// nothing was promised, and after it was over there was nothing to see. `None` when it was not polled at all.
+    /// When it was watched: from the window's beginning, or its first look ever, to its last one or the window's end.
+    /// Before it was known nothing was promised, and after it was over there was nothing to see. `None` when it was not
+    /// watched at all; one that was polled before and should have been in the window is dark for all of it.
     fn window(&self, (from, to): (Time, Time)) -> Option<(Time, Time)> {
-        let since = self.runs.iter().map(|run| run.from).min()?.max(from);
+        let first = self.runs.iter().map(|run| run.from).min();
+        let last = self.runs.iter().map(|run| run.to).max();
+        let since = if self.before { from } else { first?.max(from) };
         let until = match self.life {
             Life::Watched => to,
-            Life::Over | Life::Retired => self.runs.iter().map(|run| run.to).max()?.min(to),
+            Life::Off => last.map(|_| to)?,
+            Life::Over | Life::Retired => last?.min(to),
         };
         Some((since, until))
     }
@@ -260,7 +272,7 @@ fn of_target(key: String, watched: &Watched, (since, until): (Time, Time), refre
         polls: sum.polls,
         late: sum.late,
         missed: sum.missed,
-        over: watched.life != Life::Watched,
+        over: matches!(watched.life, Life::Over | Life::Retired),
         retired: watched.life == Life::Retired,
         due: watched.due,
         run: watched.runs.iter().max_by_key(|run| run.to).map(Stretch::from),
@@ -294,6 +306,10 @@ mod tests {
         run
     }
 
+    fn watched(runs: Vec<Run>) -> Watched {
+        Watched { runs, before: false, life: Life::Watched, due: None }
+    }
+
     fn check(targets: &[(&str, Watched)], unseen_s: Option<f64>, says: &str) {
         let targets = targets.iter().map(|(key, watched)| ((*key).to_owned(), watched.clone())).collect();
         let window = (Time::from_secs(0), Time::from_secs(100));
@@ -304,26 +320,46 @@ mod tests {
 
     #[test]
     fn the_longest_of_all_targets_counts() {
-        let steady = Watched {
-            runs: vec![run("T-5m", &[0, 20, 40, 60, 80, 99], Sight::Complete)],
-            life: Life::Watched,
-            due: None,
-        };
+        let steady = watched(vec![run("T-5m", &[0, 20, 40, 60, 80, 99], Sight::Complete)]);
         let retired =
-            Watched { runs: vec![run("T-5m", &[0, 30], Sight::Complete)], life: Life::Retired, due: None };
-        let blind =
-            Watched { runs: vec![run("T-5m", &[0, 30], Sight::Incomplete)], life: Life::Watched, due: None };
-        let idle = Watched { runs: vec![], life: Life::Watched, due: None };
+            Watched { life: Life::Retired, ..watched(vec![run("T-5m", &[0, 30], Sight::Complete)]) };
+        let blind = watched(vec![run("T-5m", &[0, 30], Sight::Incomplete)]);
+        // Its first poll is still to come.
+        let idle = watched(vec![]);
         check(&[("a", steady.clone())], Some(36.0), "longer than 36 s; the longest gap is at a");
         check(&[("a", steady.clone()), ("b", retired.clone())], Some(46.0), "the longest gap is at b");
         // A race that is over is not looked at any more, and the time since then is no gap.
-        let over = Watched { life: Life::of(None), ..retired };
+        let over = Watched { life: Life::of(true, None), ..retired };
         check(&[("a", steady.clone()), ("b", over.clone())], Some(46.0), "the longest gap is at b");
-        let watched = Watched { life: Life::of(Some(Time::from_secs(130))), ..over };
-        check(&[("a", steady.clone()), ("b", watched)], Some(85.0), "the longest gap is at b");
+        for enabled in [true, false] {
+            let watched = Watched { life: Life::of(enabled, Some(Time::from_secs(130))), ..over.clone() };
+            check(&[("a", steady.clone()), ("b", watched)], Some(85.0), "the longest gap is at b");
+        }
         check(&[("a", steady.clone()), ("c", idle.clone())], Some(36.0), "nothing that nz served");
         check(&[("a", steady), ("b", blind)], None, "b had no complete answer");
         check(&[("c", idle)], None, "not polled");
+    }
+
+    #[test]
+    fn a_window_that_begins_in_an_outage_is_dark_until_the_first_look() {
+        // Looked at from 0 s to 10 s and from 70 s to 80 s; asked for 40 s to 80 s.
+        let late = Watched { before: true, ..watched(vec![run("T-5m", &[70, 79], Sight::Complete)]) };
+        let window = (Time::from_secs(40), Time::from_secs(80));
+        let targets = BTreeMap::from([("a".to_owned(), late)]);
+        let account = account("nz", targets, window, Span::ZERO, false);
+        assert_eq!(account.unseen_ms, Some(31_000.0), "{}", account.says);
+        assert_eq!((account.worst[0].since, account.phases[0].unseen_ms), (window.0, 31_000.0));
+    }
+
+    #[test]
+    fn who_was_polled_before_and_not_in_the_window_was_dark_for_all_of_it() {
+        let steady = watched(vec![run("T-5m", &[0, 20, 40, 60, 80, 99], Sight::Complete)]);
+        let dark = Watched { before: true, ..watched(vec![]) };
+        check(&[("a", steady.clone()), ("c", dark.clone())], None, "c had no complete answer");
+        for life in [Life::Off, Life::Over, Life::Retired] {
+            let left = Watched { life, ..dark.clone() };
+            check(&[("a", steady.clone()), ("c", left)], Some(36.0), "nothing that nz served");
+        }
     }
 
     #[test]
@@ -333,7 +369,7 @@ mod tests {
             run("T-30m", &[20], Sight::Incomplete),
             run("T-5m", &[70, 75], Sight::Complete),
         ];
-        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, life: Life::Watched, due: None })]);
+        let targets = BTreeMap::from([("a".to_owned(), watched(runs))]);
         let window = (Time::from_secs(0), Time::from_secs(100));
         let account = account("nz", targets, window, Span::secs(15), false);
         let unseen =
@@ -346,7 +382,7 @@ mod tests {
     #[test]
     fn what_is_still_open_counts_for_the_newest_phase() {
         let runs = vec![run("T-1h", &[0, 5, 10], Sight::Complete), run("T-5m", &[40], Sight::Incomplete)];
-        let targets = BTreeMap::from([("a".to_owned(), Watched { runs, life: Life::Watched, due: None })]);
+        let targets = BTreeMap::from([("a".to_owned(), watched(runs))]);
         let window = (Time::from_secs(0), Time::from_secs(100));
         let account = account("nz", targets, window, Span::ZERO, false);
         let unseen: Vec<(&str, f64)> =

@@ -1,6 +1,7 @@
 //! Silence has a reason.
 
 use stakeout_core::TargetSpec;
+use stakeout_core::adherence::{Account, Look, Punctuality, Sight};
 use stakeout_core::compare::Doubt;
 use stakeout_store::{Schedule, TargetId, TargetState};
 
@@ -38,6 +39,7 @@ fn evidence() -> Evidence {
         row,
         polls: vec![],
         runs: vec![],
+        before: false,
         events: vec![],
         refresh: Span::ZERO,
         rules: Some(3),
@@ -142,4 +144,18 @@ fn held_back_events_are_counted() {
         told(4, 3)
             .starts_with("the last poll saw 4 changes and told 0 of 3 events: 3 were held back (quiet time")
     );
+}
+
+#[test]
+fn a_day_that_begins_in_an_outage_is_dark_until_the_first_look() {
+    let account =
+        Account { lateness: Span::ZERO, punctuality: Punctuality::OnTime, missed: 0, missed_cause: None };
+    let (start, sight) = (NOW - Span::hours(1), Sight::Complete);
+    let look = Look { phase: "fixed", interval: Span::hours(1), start, end: start, sight, account };
+    let unseen = |before: bool| {
+        let why = explain(&Evidence { runs: vec![Run::begin(&look)], before, ..evidence() });
+        (why.unseen_ms, why.unseen_from)
+    };
+    assert_eq!(unseen(false), (Some(Span::hours(1).as_ms()), Some(start)), "its first look ever");
+    assert_eq!(unseen(true), (Some(Span::hours(23).as_ms()), Some(NOW - Span::hours(24))));
 }

@@ -1,7 +1,10 @@
 //! The log of polls, the stretches between them, and the moment before the first.
 
 use serde_json::{Value as Json, json};
-use stakeout_core::Span;
+use stakeout_core::adherence::{Account, Look, Punctuality, Run, Sight};
+use stakeout_core::{Span, Time};
+use stakeout_store::conformance::story::{Poll, World, request};
+use stakeout_store::{ClaimRequest, Schedule, Store};
 
 use crate::support::{Scene, within};
 
@@ -89,4 +92,41 @@ async fn it_is_not_ready_before_the_first_look() {
     scene.polled(1).await;
     assert_eq!(scene.get("/readyz").await.0, 200);
     scene.stop().await;
+}
+
+#[tokio::test]
+async fn a_window_that_begins_in_an_outage_is_dark_until_the_first_look() {
+    // Looked at from 0 s to 10 s and from 70 s to 80 s; asked for 40 s to 80 s.
+    let scene = looked_at_twice().await;
+    for path in ["/v1/adherence/s", "/v1/adherence/s/main"] {
+        let window = "from=1970-01-01T00:00:40Z&to=1970-01-01T00:01:20Z";
+        let (_, adherence) = scene.get(&format!("{path}?{window}")).await;
+        assert!(adherence["unseen_ms"].as_f64().is_some_and(|ms| ms >= 30_000.0), "{path}: {adherence}");
+    }
+    // An hour in which it should have been looked at, and was not.
+    let (_, dark) = scene.get("/v1/adherence/s?from=1970-01-01T01:00:00Z&to=1970-01-01T02:00:00Z").await;
+    assert_eq!((&dark["unseen_ms"], &dark["worst"][0]["key"]), (&Json::Null, &json!("main")), "{dark}");
+    scene.stop().await;
+}
+
+/// A scene whose target was looked at in two stretches, long ago.
+async fn looked_at_twice() -> Scene {
+    let scene = Scene::with(json!({ "every": "1h" }), |_| {}).await;
+    scene.polled(1).await;
+    let look = |from: i64, to: i64| {
+        let account =
+            Account { lateness: Span::ZERO, punctuality: Punctuality::OnTime, missed: 0, missed_cause: None };
+        let (start, end, sight) = (Time::from_secs(from), Time::from_secs(to), Sight::Complete);
+        Run::begin(&Look { phase: "fixed", interval: Span::secs(10), start, end, sight, account })
+    };
+    let now = scene.control.clock().now() + Span::hours(2);
+    let claim = ClaimRequest { sources: vec!["s".to_owned()], now, ..request(0) };
+    let claim = scene.store.claim(claim).await.expect("claim").pop().expect("nobody holds it");
+    let poll = Poll::of(&claim, 0).with(|poll| {
+        poll.finished_run = Some(look(0, 10));
+        poll.state.run = Some(look(70, 80));
+        poll.schedule = Schedule { due: Some(now + Span::hours(24)), ..claim.schedule.clone() };
+    });
+    World { store: scene.store.clone() }.done(poll).await;
+    scene
 }

@@ -268,6 +268,26 @@ pub async fn notable_polls_runs_and_failures_are_logged(backend: &dyn Backend) {
     assert_eq!(world.store.runs(claim.target, at(0), at(999)).await.expect("runs").len(), 3);
 }
 
+/// The stretches of a window do not say whether there were any before it: that is asked for by itself.
+pub async fn who_was_polled_before_is_known(backend: &dyn Backend) {
+    let world = World::with(backend.open().await, &["a", "b", "c"]).await;
+    let mut claims = world.claim(0).await;
+    claims.sort_by_key(|claim| claim.spec.key.clone());
+    for (claim, from) in claims.iter().zip([100, 300]) {
+        world.done(Poll::of(claim, 1).with(|poll| poll.finished_run = Some(run_from(from)))).await;
+    }
+    let targets: Vec<_> = claims.iter().map(|claim| claim.target).collect();
+    let before = async |moment: i64| {
+        let mut found = world.store.polled_before(&targets, at(moment)).await.expect("runs");
+        found.sort();
+        found
+    };
+    assert_eq!(before(150).await, [], "that stretch ends then: it touches a window that begins there");
+    assert_eq!(before(151).await, targets[..1]);
+    assert_eq!(before(999).await, targets[..2], "the third was never polled");
+    assert_eq!(world.store.polled_before(&targets[1..], at(200)).await.expect("runs"), []);
+}
+
 /// Polls of one batch that brought nothing: each has its line and its run, but for those that do not count.
 pub async fn a_batch_of_late_polls_is_logged_poll_by_poll(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a", "b", "c", "d", "e"]).await;

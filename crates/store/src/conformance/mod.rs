@@ -70,6 +70,7 @@ macro_rules! conformance_tests {
             commits::a_target_disabled_in_flight_is_not_due_again,
             commits::state_and_outcome_are_remembered,
             commits::notable_polls_runs_and_failures_are_logged,
+            commits::who_was_polled_before_is_known,
             commits::a_batch_of_late_polls_is_logged_poll_by_poll,
             records::a_record_appears_changes_and_vanishes,
             records::a_shared_record_is_one_record,

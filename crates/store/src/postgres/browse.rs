@@ -205,3 +205,15 @@ pub(super) async fn runs(
     let after = after.map_or(0, number);
     all(client, sql, &[&source, &from.us(), &to.us(), &after, &i64::from(limit)], read).await
 }
+
+pub(super) async fn polled_before(
+    client: &impl GenericClient,
+    targets: &[TargetId],
+    moment: Time,
+) -> Work<Vec<TargetId>> {
+    // Target by target: its newest stretch before that is one step in its index.
+    let sql = "SELECT t.id FROM unnest($1::bigint[]) AS t (id) CROSS JOIN LATERAL
+                   (SELECT 1 FROM runs WHERE target_id = t.id AND to_us < $2 ORDER BY to_us DESC LIMIT 1) AS r";
+    let targets: Vec<i64> = targets.iter().map(|target| target.0).collect();
+    all(client, sql, &[&targets, &moment.us()], |row| Ok(TargetId(row.try_get("id")?))).await
+}

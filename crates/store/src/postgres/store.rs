@@ -192,6 +192,10 @@ impl Store for PgStore {
         self.on("read runs", async |client| read::runs(client, target, from, to).await).await
     }
 
+    async fn polled_before(&self, targets: &[TargetId], moment: Time) -> Result<Vec<TargetId>> {
+        self.on("read runs", async |client| browse::polled_before(client, targets, moment).await).await
+    }
+
     async fn settings(&self) -> Result<Vec<(String, serde_json::Value)>> {
         self.on("read settings", async |client| read::settings(client).await).await
     }

@@ -195,6 +195,19 @@ pub(super) fn runs(
     all(conn, sql, &[&source_id, &from.us(), &to.us(), &after, &limit], read)
 }
 
+pub(super) fn polled_before(conn: &Connection, targets: &[TargetId], moment: Time) -> Work<Vec<TargetId>> {
+    let mut statement = conn.prepare_cached(POLLED_BEFORE)?;
+    let mut polled = Vec::new();
+    for target in targets {
+        if statement.query_row((target.0, moment.us()), |row| row.get(0))? {
+            polled.push(*target);
+        }
+    }
+    Ok(polled)
+}
+
+const POLLED_BEFORE: &str = "SELECT EXISTS (SELECT 1 FROM runs WHERE target_id = ?1 AND to_us < ?2)";
+
 #[cfg(test)]
 mod tests {
     use super::super::connect::plan;
@@ -204,5 +217,11 @@ mod tests {
     fn what_was_known_at_a_moment_is_looked_up_stream_by_stream() {
         let plan = plan(HISTORY_AT);
         assert!(plan.contains("SCAN s") && !plan.contains("(record_id=?)"), "{plan}");
+    }
+
+    #[test]
+    fn whether_a_target_was_polled_before_is_in_the_index() {
+        let plan = plan(POLLED_BEFORE);
+        assert!(plan.contains("COVERING INDEX runs_target (target_id=? AND to_us<?)"), "{plan}");
     }
 }

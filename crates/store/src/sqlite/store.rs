@@ -211,6 +211,11 @@ impl Store for SqliteStore {
         self.read("read runs", move |conn| read::runs(conn, target, from, to)).await
     }
 
+    async fn polled_before(&self, targets: &[TargetId], moment: Time) -> Result<Vec<TargetId>> {
+        let targets = targets.to_vec();
+        self.read("read runs", move |conn| browse::polled_before(conn, &targets, moment)).await
+    }
+
     async fn settings(&self) -> Result<Vec<(String, serde_json::Value)>> {
         self.read("read settings", read::settings).await
     }
