@@ -1,9 +1,10 @@
 // What was told, one line each, the newest first.
 
 import { get, path } from "../api.js";
-import { h, keyed, panel, tint } from "../dom.js";
+import { h, keyed, panel, text, tint } from "../dom.js";
 import { plain, slotTime, time } from "../format.js";
 import { live } from "../live.js";
+import { watch } from "../watch.js";
 import { label, labels, person, targetHref } from "./names.js";
 import { timeOf } from "./time.js";
 
@@ -59,10 +60,11 @@ const SHOWN_MAX = 1_000; // A page that is open for days, or read back for hours
 // A live list. `wants(event)` filters what arrives; `query` is asked of the log for what came before.
 export function feed(page, { wants = () => true, query = {}, most = 40, wide = false }) {
 	const list = h(wide ? "ol.feed.wide" : "ol.feed", { "aria-label": "What was told" });
-	const more = h("button.quiet", { hidden: true, click: () => quietly(older()) }, "Older");
+	const more = h("button.quiet", { hidden: true, click: older }, "Older");
 	const none = h("p.soft", { hidden: true }, "Nothing has been told yet. Events appear here as they happen.");
 	const rest = h("p.soft", { hidden: true }, "Older events are in the log: /v1/events.");
-	const node = h("div", none, list, more, rest);
+	const place = h("div");
+	const node = h("div", place, none, list, more, rest);
 	let shown = [];
 	let earlier = false; // Whether the log has more before the oldest one shown.
 	let limit = most;
@@ -88,9 +90,7 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 		const seen = new Set(shown.map((event) => event.seq));
 		shown = [...shown, ...events.filter((event) => !seen.has(event.seq))].sort((a, b) => b.seq - a.seq);
 	};
-	async function load() {
-		// Names first: a line is written once.
-		const [{ items, next }] = await Promise.all([get(path("/v1/events", { ...query, limit: most }), page.signal), labels(page.signal)]);
+	function show([{ items, next }]) {
 		// What was shown before a long absence does not join on to this: it would leave a hole.
 		const joins = !next || shown.some((event) => event.seq === items.at(-1).seq);
 		if (!joins) [shown, limit] = [shown.filter((event) => event.seq > items.at(-1).seq), most];
@@ -106,12 +106,14 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 			earlier = Boolean(next);
 			take(items);
 			limit = Math.min(SHOWN_MAX, Math.max(limit, shown.length));
+			text(more, "Older");
+		} catch ({ message }) {
+			text(more, `Older: ${message}, try again`);
 		} finally {
 			asking = false;
 		}
 		render();
 	}
-	const quietly = (work) => work.catch((error) => error.name === "AbortError" || page.signal.aborted || console.warn(error.message));
 	let pending = false;
 	page.end(live.on("event", (event) => {
 		if (!wants(event)) return;
@@ -125,8 +127,12 @@ export function feed(page, { wants = () => true, query = {}, most = 40, wide = f
 			render(true);
 		}, 150);
 	}));
-	page.end(live.on("back", () => quietly(load())));
-	quietly(load());
+	watch(page, {
+		place, show,
+		every: 3_600_000, // What happens meanwhile is told by the stream.
+		// Names come with it: a line is written once.
+		load: (signal) => Promise.all([get(path("/v1/events", { ...query, limit: most }), signal), labels(signal)]),
+	});
 	return { node };
 }
 

@@ -75,7 +75,7 @@ async fn older_events_join_on_to_what_is_shown() {
     let oldest = format!("Number([...{lines}].at(-1).dataset.seq)");
     browser.until("the list is full", &format!("{lines}.length === 40")).await;
     browser.value(&format!("(window.oldest = {oldest}, true)")).await;
-    browser.until("what is oldest is let go", &format!("{oldest} > window.oldest + 5")).await;
+    browser.until("what is oldest is let go", &format!("{oldest} > window.oldest + 40")).await;
     // Not with the mouse: at this speed the lines push it away under its hands.
     browser.value("(document.querySelector('.told button').click(), true)").await;
     // All that was let go is shown again, however little that was, or a page of it.
@@ -88,6 +88,42 @@ async fn older_events_join_on_to_what_is_shown() {
         return JSON.stringify(shown) === JSON.stringify(log.items.map((event) => event.seq));
     })()";
     assert_eq!(browser.value(whole).await, true, "there is no hole");
+    stage.close().await;
+}
+
+/// From now on the log is asked for in vain until `window.mended`.
+const BREAK_THE_LOG: &str = "(() => {
+    const ask = window.fetch;
+    window.fetch = (url, ...rest) => String(url).startsWith('/v1/events?') && !window.mended ? Promise.resolve(new Response('{}', { status: 503 })) : ask(url, ...rest);
+    return true;
+})()";
+
+#[tokio::test]
+async fn a_log_that_cannot_be_read_is_said_and_read_again() {
+    let Some(stage) = Stage::new(SPEED).await else { return };
+    let browser = &stage.browser;
+    stage.open("/").await;
+    let seqs = "[...document.querySelectorAll('.feed li')].map((line) => Number(line.dataset.seq))";
+    browser.until("the list is full", &format!("{seqs}.length === 40")).await;
+    browser.value(&format!("(window.before = {seqs}[0], true)")).await;
+
+    browser.value(BREAK_THE_LOG).await;
+    browser.value("(document.querySelector('.told button').click(), true)").await;
+    let older = "document.querySelector('.told button').textContent";
+    browser.until("why nothing older comes is said", &format!("{older}.includes('503, try again')")).await;
+    browser.keys("body", "gs").await;
+    browser.until("another page is shown", "location.pathname === '/settings'").await;
+    browser.keys("body", "gn").await;
+    let says = "document.querySelector('.told .state.failed')";
+    browser.until("why nothing is shown is said", &format!("{says}.textContent.includes('503')")).await;
+    assert_eq!(browser.value(&format!("{seqs}.every((seq) => seq > window.before)")).await, true);
+
+    browser.value("(window.mended = true)").await;
+    browser.until("it is asked again", &format!("{seqs}.length >= 40 && !{says}")).await;
+    assert_eq!(browser.value(COMPLETE).await, true, "the feed is the log");
+    browser.until("the log has more", &format!("{seqs}.at(-1) > 40")).await;
+    browser.value("(document.querySelector('.told button').click(), true)").await;
+    browser.until("there is more", &format!("{seqs}.length > 60 && {older} === 'Older'")).await;
     stage.close().await;
 }
 
