@@ -6,6 +6,8 @@ const still = matchMedia("(prefers-reduced-motion: reduce)");
 export const h = (tag, ...rest) => make("http://www.w3.org/1999/xhtml", tag, rest);
 export const s = (tag, ...rest) => make("http://www.w3.org/2000/svg", tag, rest);
 
+const there = (children) => children.flat().filter((child) => child != null && child !== false);
+
 function make(space, tag, rest) {
 	const [name, ...classes] = tag.split(".");
 	const node = document.createElementNS(space, name);
@@ -17,7 +19,7 @@ function make(space, tag, rest) {
 		else if (value === true) node.setAttribute(name, "");
 		else if (value !== false && value != null) node.setAttribute(name, value);
 	}
-	node.append(...children.flat().filter((child) => child != null && child !== false));
+	node.append(...there(children));
 	return node;
 }
 
@@ -79,6 +81,9 @@ export function keyed(parent, items, keyOf, make, update) {
 	}
 }
 
+// A shape that says what the words beside it say.
+export const sign = (shape, tone) => h(`span.${tone}`, { "aria-hidden": "true" }, shape);
+
 // A part of a page under a heading, which also names it; a list that comes first stands beside the heading.
 export function panel(name, ...children) {
 	const heading = h("h2", name);
@@ -88,7 +93,7 @@ export function panel(name, ...children) {
 
 export function put(node, ...children) {
 	node.keyed = undefined;
-	node.replaceChildren(...children.flat().filter((child) => child != null && child !== false));
+	node.replaceChildren(...there(children));
 	return node;
 }
 

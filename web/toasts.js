@@ -1,7 +1,7 @@
 // What rings, wherever you are: a toast, a sound that can be switched off, and how much nobody has read.
 
 import { get } from "./api.js";
-import { h, text } from "./dom.js";
+import { h, sign, text } from "./dom.js";
 import { time } from "./format.js";
 import { clock, live } from "./live.js";
 
@@ -49,7 +49,7 @@ function toast({ data, seq }) {
 	const place = document.getElementById("toasts");
 	const [shape, tone] = SEVERITY[data.severity] ?? SEVERITY.info;
 	const close = () => node.remove();
-	const node = h("div.toast", { "data-seq": seq, "data-severity": data.severity }, h(`span.${tone}`, { "aria-hidden": "true" }, shape),
+	const node = h("div.toast", { "data-seq": seq, "data-severity": data.severity }, sign(shape, tone),
 		h("div", h("b", data.title), h("p", data.text)), h("a", { href: "/alerts", click: close }, "Alerts"), h("button.quiet", { "aria-label": `Close: ${data.title}`, click: close }, "✕"));
 	place.append(node);
 	while (place.children.length > MOST) place.firstChild.remove();

@@ -1,4 +1,4 @@
-import { Problem, change, cls, col, fig, get, h, keyed, panel, path, plain, put, say, sourcesOf, table, text, time, timeOf, watch } from "../kit.js";
+import { Problem, change, cls, col, fig, get, h, keyed, panel, path, plain, put, say, sign, sourcesOf, table, text, time, timeOf, watch } from "../kit.js";
 import { conditions, form } from "../parts/rule.js";
 import { SEVERITY, sound } from "../toasts.js";
 
@@ -64,7 +64,7 @@ function notifications(page) {
 			keyed(list, rows.slice(0, most), (one) => one.seq, (one) => {
 				const [shape, tone] = SEVERITY[one.severity] ?? SEVERITY.info;
 				const mark = h("button.quiet", { "aria-label": `Mark read: ${one.title}`, click: () => read(() => change("POST", path("/v1/notifications", one.seq, "read"))) }, "Mark read");
-				return h("li", { "data-seq": one.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(one.at), "age"), h("span.type", one.alert),
+				return h("li", { "data-seq": one.seq }, sign(shape, tone), timeOf(time(one.at), "age"), h("span.type", one.alert),
 					h("b", one.title), h("span.what", one.text), one.user ? h("span.soft", `for ${one.user}`) : null, mark);
 			}, (node, one) => {
 				cls(node, one.read_at ? "" : "you");
@@ -96,7 +96,7 @@ function rules(page) {
 		const quiet = done.kept_quiet ? `, and kept quiet ${done.kept_quiet} times` : "";
 		put(tried, h("h3", { role: "status" }, `${name} would have rung ${times} in the last 24 h${quiet}${done.cut ? ". There was more than is looked at." : "."}${done.remarks.map((words) => ` ${words[0].toUpperCase()}${words.slice(1)}.`).join("")}`),
 			h("ol.feed", { "aria-label": "What would have been sent" }, ...done.rings.slice(-50).reverse().map((ring) =>
-				h("li", h("span.shape.soft", { "aria-hidden": "true" }, "·"), timeOf(time(ring.at), "age"), h("b", ring.title), h("span.what", ring.text)))));
+				h("li", sign("·", "soft"), timeOf(time(ring.at), "age"), h("b", ring.title), h("span.what", ring.text)))));
 	}
 	const button = (words, name, click) => h("button.quiet", { "aria-label": `${words} ${name}`, click }, words);
 	const grid = table({
@@ -141,7 +141,7 @@ function sinks(page) {
 		load: (signal) => Promise.all([get("/v1/sinks", signal), get("/v1/deliveries/dead?limit=50", signal)]),
 		show: ([found, given]) => {
 			grid.update(found);
-			keyed(dead, given, (one) => `${one.sink} ${one.event}`, (one) => h("li", h("span.shape.bad", { "aria-hidden": "true" }, "✕"), timeOf(time(one.at), "age"),
+			keyed(dead, given, (one) => `${one.sink} ${one.event}`, (one) => h("li", sign("✕", "bad"), timeOf(time(one.at), "age"),
 				h("span.type", `${one.sink} · ${one.tries} tries`), h("b", `${one.type} ${one.subject}`), h("span.what", one.error),
 				h("span", h("button.quiet", { "aria-label": `Retry event ${one.event} to ${one.sink}`, click: () => choose("retry", one.sink, one.event, "to be tried again") }, "Retry"),
 					h("button.quiet", { "aria-label": `Drop event ${one.event} to ${one.sink}`, click: () => choose("drop", one.sink, one.event, "dropped") }, "Drop"))));

@@ -71,7 +71,6 @@ export function mount(root, page) {
 
 function card(race) {
 	const time = timeOf(race.at, "start");
-	time.classList.add("num");
 	const node = h("li", h("a.row", { href: raceHref(race.source, race.id) }, time, h("b"), h("span.soft.name"), h("span.soft.more")));
 	node.time = time;
 	return node;
@@ -93,7 +92,6 @@ function updateMeeting(node, { meeting, races }) {
 	text(node.querySelector(".soft"), [meeting.body.country, meeting.body.category_name ?? TYPES[meeting.body.category] ?? meeting.body.category, meeting.body.track_condition].filter(Boolean).join(" · "));
 	keyed(node.querySelector("ol"), races, (race) => race.id, (race) => {
 		const time = timeOf(race.at, "start");
-		time.classList.add("num");
 		const link = h("a.race", { href: raceHref(race.source, race.id) }, h("small", `R${race.race_number ?? "?"}`), time, h("span.status"));
 		link.race = race.id;
 		const line = h("li", link);

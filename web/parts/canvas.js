@@ -28,6 +28,16 @@ export function colour(name) {
 	return palette.get(name);
 }
 
+// A block in a colour of the theme; small words.
+export function fill(context, name, ...block) {
+	context.fillStyle = colour(name);
+	context.fillRect(...block);
+}
+export function write(context, ...words) {
+	context.fillStyle = colour("soft");
+	context.fillText(...words);
+}
+
 // A canvas that calls `draw(context, width, height)` when it is seen, resized, or `drawing()` is called.
 export function canvas(className, draw) {
 	const node = document.createElement("canvas");
@@ -94,12 +104,11 @@ export function timeAxis(context, width, bottom, from, to, x) {
 	const count = Math.max(2, (x(to) - x(from)) / 85);
 	const step = SPANS.find((span) => (to - from) / span <= count) ?? 86_400_000 * Math.ceil((to - from) / 86_400_000 / count);
 	const zone = new Date(from).getTimezoneOffset() * 60_000;
-	context.fillStyle = colour("soft");
 	context.textAlign = "center";
 	for (let at = Math.ceil((from - zone) / step) * step + zone; at <= to; at += step) {
 		const words = step < 60_000 ? second(at) : hour(at);
 		const half = context.measureText(words).width / 2;
-		context.fillText(words, Math.max(half, Math.min(width - half, x(at))), bottom);
+		write(context, words, Math.max(half, Math.min(width - half, x(at))), bottom);
 		context.fillRect(Math.round(x(at)), bottom - 15, 1, 4);
 	}
 	context.textAlign = "left";

@@ -2,7 +2,7 @@
 
 import { attr, h, s } from "../dom.js";
 import { full, num, second } from "../format.js";
-import { canvas, colour, done, steps, timeAxis, tipped } from "./canvas.js";
+import { canvas, colour, done, fill, steps, timeAxis, tipped, write } from "./canvas.js";
 
 const LEFT = 44;
 const FOOT = 20;
@@ -43,11 +43,10 @@ export function stepChart(page, { unit, format }) {
 		const y = (value) => HEAD + (1 - (value - least) / (most - least)) * (height - FOOT - HEAD);
 		axes(context, width, height, least, most, x, y);
 		for (const mark of data.marks ?? []) {
-			context.fillStyle = colour("soft");
 			const left = Math.round(x(mark.at));
-			for (let top = HEAD; top < height - FOOT; top += 5) context.fillRect(left, top, 1, 2);
+			for (let top = HEAD; top < height - FOOT; top += 5) fill(context, "soft", left, top, 1, 2);
 			const wide = context.measureText(mark.words).width + 4;
-			context.fillText(mark.words, left + wide > width ? left - wide : left + 3, HEAD + 8);
+			write(context, mark.words, left + wide > width ? left - wide : left + 3, HEAD + 8);
 		}
 		context.save();
 		context.beginPath();
@@ -56,18 +55,15 @@ export function stepChart(page, { unit, format }) {
 		for (const line of [...data.lines].sort((a, b) => Boolean(b.soft) - Boolean(a.soft))) path(context, line, x, y);
 		context.restore();
 		if (at != null) {
-			context.fillStyle = colour("soft");
-			context.fillRect(Math.round(x(at)), HEAD, 1, height - FOOT - HEAD);
+			fill(context, "soft", Math.round(x(at)), HEAD, 1, height - FOOT - HEAD);
 		}
 	}
 
 	function axes(context, width, height, least, most, x, y) {
 		context.textAlign = "right";
 		for (const value of steps(least, most, Math.max(2, (height - FOOT) / 36))) {
-			context.fillStyle = colour("line");
-			context.fillRect(LEFT, Math.round(y(value)), width - LEFT - 8, 1);
-			context.fillStyle = colour("soft");
-			context.fillText(format(value), LEFT - 5, y(value) + 4);
+			fill(context, "line", LEFT, Math.round(y(value)), width - LEFT - 8, 1);
+			write(context, format(value), LEFT - 5, y(value) + 4);
 		}
 		timeAxis(context, width, height - 5, data.from, data.to, x);
 	}
@@ -92,8 +88,7 @@ export function stepChart(page, { unit, format }) {
 		context.setLineDash([]);
 		if (line.soft) return;
 		for (const point of points.filter((one) => one.gap)) {
-			context.fillStyle = colour("warn");
-			context.fillRect(x(point.at) - 2, y(point.value) - 2, 4, 4);
+			fill(context, "warn", x(point.at) - 2, y(point.value) - 2, 4, 4);
 		}
 	}
 
@@ -147,10 +142,8 @@ export function columns(page, { words }) {
 		const widest = Math.max(...bars.map((bar) => context.measureText(bar.label).width));
 		context.textAlign = "right";
 		for (const count of steps(0, most, (height - 36) / 30).filter(Number.isInteger)) {
-			context.fillStyle = colour("line");
-			context.fillRect(left, Math.round(y(count)), width - left, 1);
-			context.fillStyle = colour("soft");
-			context.fillText(brief(count), left - 5, y(count) + 4);
+			fill(context, "line", left, Math.round(y(count)), width - left, 1);
+			write(context, brief(count), left - 5, y(count) + 4);
 		}
 		context.textAlign = "center";
 		bars.forEach((bar, n) => {
@@ -160,8 +153,7 @@ export function columns(page, { words }) {
 			if (bar.count) context.fillRect(from + 2, top, Math.max(1, step - 4), y(0) - top);
 			context.fillStyle = colour("ink");
 			if (bar.count && context.measureText(num(bar.count)).width < step + 8) context.fillText(num(bar.count), from + step / 2, top - 4);
-			context.fillStyle = colour("soft");
-			if (n % Math.ceil((widest + 4) / step) === 0) context.fillText(bar.label, from + step / 2, height - 4);
+			if (n % Math.ceil((widest + 4) / step) === 0) write(context, bar.label, from + step / 2, height - 4);
 		});
 		context.textAlign = "left";
 	});

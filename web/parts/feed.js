@@ -1,7 +1,7 @@
 // What was told, one line each, the newest first.
 
 import { get, path } from "../api.js";
-import { h, keyed, panel, text, tint } from "../dom.js";
+import { h, keyed, panel, sign, text, tint } from "../dom.js";
 import { plain, slotTime, time } from "../format.js";
 import { live } from "../live.js";
 import { watch } from "../watch.js";
@@ -50,7 +50,7 @@ function line(event) {
 	const [, shape, tone] = SHAPES.find(([pattern]) => pattern.test(event.type)) ?? [null, "·", "soft"];
 	const place = placeOf(event);
 	const where = place && label(event.source, place);
-	return h("li", { "data-seq": event.seq }, h(`span.shape.${tone}`, { "aria-hidden": "true" }, shape), timeOf(time(event.at), "age"),
+	return h("li", { "data-seq": event.seq }, sign(shape, tone), timeOf(time(event.at), "age"),
 		h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what.num", what),
 		!place || who === where ? null : h("a.where", { href: targetHref(event.source, place) }, where));
 }

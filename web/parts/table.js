@@ -70,15 +70,15 @@ export function lineOf(page, lines, head, key, unit) {
 // A choice among few, kept in the address; what holds unless something is chosen may change, and is a function then.
 export function choice(page, name, options, usual, label, changed) {
 	const node = h("div.choice", { role: "group", "aria-label": label });
-	const chosen = () => page.get(name) ?? (typeof usual === "function" ? usual() : usual);
+	const otherwise = () => (typeof usual === "function" ? usual() : usual);
+	const chosen = () => page.get(name) ?? otherwise();
 	const render = () => {
 		const now = chosen();
 		keyed(node, options(), ([value]) => value,
 			([value]) => h("button", { click: () => {
-				page.set(name, null, true);
-				if (chosen() !== value) page.set(name, value, true);
+				page.set(name, value === otherwise() ? null : value, true);
 				render();
-				changed(value);
+				changed();
 			} }),
 			(button, [value, words]) => {
 				text(button, words);

@@ -2,7 +2,7 @@
 
 import { attr, h } from "../dom.js";
 import { cause, num, plural, second, span, time } from "../format.js";
-import { canvas, colour, done, timeAxis, tipped } from "./canvas.js";
+import { canvas, colour, done, fill, timeAxis, tipped, write } from "./canvas.js";
 
 export const GLANCE_MS = 1_200_000;
 const APART_PX = 3; // Bars that are closer than this cannot be told apart.
@@ -65,8 +65,7 @@ function draw(context, width, height, data, tall) {
 	const foot = tall ? height - 18 : height;
 	const middle = tall ? foot * 0.55 : foot / 2;
 	const hits = [];
-	context.fillStyle = colour("line");
-	context.fillRect(0, middle - 0.5, width, 1);
+	fill(context, "line", 0, middle - 0.5, width, 1);
 	bands(context, data, x, foot, width, tall);
 	if (tall) timeAxis(context, width, height - 3, from, to, x);
 	const size = tall ? 7 : 4;
@@ -77,14 +76,10 @@ function draw(context, width, height, data, tall) {
 		paint(context, at, middle, size, mark);
 		hits.push({ x: at, lines: mark.lines });
 	}
-	if (now >= from && now <= to) {
-		context.fillStyle = colour("soft");
-		context.fillRect(Math.round(x(now)), 0, 1, foot);
-	}
+	if (now >= from && now <= to) fill(context, "soft", Math.round(x(now)), 0, 1, foot);
 	if (data.due != null && data.due <= to && data.due >= from) {
 		const at = Math.round(x(data.due));
-		context.fillStyle = colour("accent");
-		context.fillRect(at, 1, 2, foot - 2);
+		fill(context, "accent", at, 1, 2, foot - 2);
 		context.fillRect(Math.min(x(now), at), middle - 1, Math.abs(at - x(now)), 2);
 		hits.push({ x: at, lines: ["next poll", second(data.due)] });
 	}
@@ -101,11 +96,9 @@ function bands(context, { runs, from, to }, x, foot, width, tall) {
 		before = run.phase;
 		const left = Math.max(0, x(run.from));
 		const right = Math.max(left + 1, Math.min(width, x(run.to)));
-		context.fillStyle = colour(shade ? "band-b" : "band-a");
-		context.fillRect(left, tall ? 14 : 1, right - left, (tall ? foot - 16 : foot - 2));
+		fill(context, shade ? "band-b" : "band-a", left, tall ? 14 : 1, right - left, (tall ? foot - 16 : foot - 2));
 		if (tall && right - left > context.measureText(run.phase).width + 6) {
-			context.fillStyle = colour("soft");
-			context.fillText(run.phase, left + 3, 10);
+			write(context, run.phase, left + 3, 10);
 		}
 	}
 }
@@ -119,9 +112,8 @@ function polled(context, one, { from, to }, x, y, r, tall) {
 		const [left, right] = [Math.max(0, x(run.from)), x(Math.min(blind, to))];
 		box(context, left, Math.max(3, right - left), y, r, one.late || one.missed);
 		hits.push({ left, right, lines: [`${run.phase}: ${unlisted(one)}`] });
-		context.fillStyle = colour("soft");
-		const words = tall ? `${num(one.late)} late, ${num(one.missed)} missed, not listed` : "";
-		if (words && right - left > context.measureText(words).width + 8) context.fillText(words, left + 4, y + 4);
+				const words = tall ? `${num(one.late)} late, ${num(one.missed)} missed, not listed` : "";
+		if (words && right - left > context.measureText(words).width + 8) write(context, words, left + 4, y + 4);
 	}
 	const step = run.polls > 1 ? (run.to - run.from) / (run.polls - 1) : 0;
 	const [begin, end] = [Math.max(run.from, from, blind ?? -Infinity), Math.min(run.to, to)];
