@@ -8,6 +8,7 @@ export function mount(root, page) {
 	const wall = page.get("wall") === "1";
 	document.body.classList.toggle("wall", wall);
 	page.keys.w = () => page.set("wall", wall ? null : "1");
+	let source = null;
 	let board = null;
 	let learnt = 0;
 	const current = raceCard(page, "Current", true);
@@ -37,8 +38,8 @@ export function mount(root, page) {
 	watch(page, {
 		load: async (signal) => {
 			const sources = await family("fpv", signal);
-			const name = page.get("source") ?? sources[0]?.name;
-			return name ? load(name, signal) : null;
+			source = page.get("source") ?? sources[0]?.name;
+			return source ? load(source, signal) : null;
 		},
 		show: (answer) => {
 			if (!answer) return put(root, unconfigured("FPV", '[source.track] kind = "fpv", url = "http://trackside.local:8080"'));
@@ -47,7 +48,7 @@ export function mount(root, page) {
 			render();
 		},
 		event: (one) => one.type.startsWith("fpv."),
-		poll: (one) => one.changes > 0 && one.target.startsWith("race/"),
+		poll: (one) => one.source === source && one.changes > 0 && one.target.startsWith("race/"),
 		kv: (row) => row.namespace === "race",
 	});
 	page.end(tick((now) => board && current.beat(board.current?.elapsed_seconds == null ? null : board.current.elapsed_seconds + (now - learnt) / 1000)));

@@ -191,6 +191,40 @@ async fn markets_are_summed_where_they_meet_and_each_is_named() {
     stage.close().await;
 }
 
+/// From now on the stream says what `window.tell` is told, and nothing else; what is asked for is noted.
+const OWN_STREAM: &str = "(() => {
+    window.asked = [];
+    const ask = window.fetch;
+    const begin = (line) => (window.tell = (name, data) => line.enqueue(new TextEncoder().encode(`event: ${name}\ndata: ${JSON.stringify(data)}\n\n`)));
+    window.fetch = (url, ...rest) => {
+        window.asked.push(String(url));
+        return String(url).startsWith('/v1/events/stream') ? Promise.resolve(new Response(new ReadableStream({ start: begin }))) : ask(url, ...rest);
+    };
+    return import('/live.js').then(({ live }) => (live.again(), true));
+})()";
+
+#[tokio::test]
+async fn the_page_of_drones_asks_nothing_when_horses_run() {
+    let Some(stage) = Stage::new(10).await else { return };
+    let browser = &stage.browser;
+    stage.open("/fpv").await;
+    browser.value(OWN_STREAM).await;
+    let asked = "window.asked.some((url) => url.startsWith('/v1/fpv/track/'))";
+    browser.until("all is asked for once more", &format!("window.tell && {asked}")).await;
+    browser.until("and shown", "document.querySelector('.race-card.large .bar span').textContent").await;
+    // What matters is asked for after a moment: by the time that a longer moment is over it would have been.
+    let tell = |source: &str| {
+        format!(
+            "(window.asked = [], window.tell('poll', {{ source: '{source}', target: 'race/1', changes: 1 }}),
+                new Promise((done) => setTimeout(() => done({asked}), 300)))"
+        )
+    };
+    assert_eq!(browser.value(&tell("nz")).await, false, "a race of horses");
+    browser.value(&tell("track")).await;
+    browser.until("a race of drones is asked for", asked).await;
+    stage.close().await;
+}
+
 #[tokio::test]
 async fn what_is_over_at_midnight_is_asked_for_no_more() {
     let demo = || Demo::start_before_midnight(30, jiff::Span::new().minutes(4), "America/New_York");
