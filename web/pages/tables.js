@@ -5,10 +5,11 @@ export const title = "Tables";
 export function mount(root, page) {
 	let answer = null;
 	let source = null;
+	let offered = new Set(); // The party sizes that its tables were seen for.
 	const again = () => lists.again();
 	const shows = choice(page, "count", () => [["open", "Open tables"], ["drops", "Openings in 24 h"]], "open", "What the numbers count", () => answer && render());
 	const heat = heatPanel(page, again);
-	const sizes = choice(page, "party", () => [["any", "Any size"], ["2", "2"], ["4", "4"], ["6", "6"]], "any", "Party size", again);
+	const sizes = choice(page, "party", () => [["any", "Any size"], ...[...offered].sort((a, b) => a - b).map((size) => [size, size])], "any", "Party size", again);
 	const follow = choice(page, "venues", () => [["all", "All venues"], ["followed", "Followed"]], "all", "Which venues", again);
 	const box = filterBox(page, "Filter by venue or neighbourhood", () => answer && render());
 	const pick = sourceChoice(page, again);
@@ -24,17 +25,23 @@ export function mount(root, page) {
 		dateChip.hidden = !date;
 		if (date) text(dateChip, `${day(date)} ✕`);
 		heat.update(answer.buckets, date, shows.value);
-		fresh.update(answer, answer.fresh, flat(answer.fresh.items).sort((a, b) => time(b.slot.opened_at) - time(a.slot.opened_at)), box.words);
-		open.update(answer, answer.open, flat(answer.open.items).sort((a, b) => a.slot.start.localeCompare(b.slot.start) || (a.venue.venue_name ?? "").localeCompare(b.venue.venue_name ?? "")), box.words);
+		const [just, still] = [answer.fresh, answer.open].map(({ items }) => flat(items));
+		for (const { slot } of [...just, ...still]) slot.party_sizes.forEach((size) => offered.add(String(size)));
+		sizes.render();
+		fresh.update(answer, answer.fresh, just.sort((a, b) => time(b.slot.opened_at) - time(a.slot.opened_at)), box.words);
+		open.update(answer, answer.open, still.sort((a, b) => a.slot.start.localeCompare(b.slot.start) || (a.venue.venue_name ?? "").localeCompare(b.venue.venue_name ?? "")), box.words);
 	}
 
 	const lists = watch(page, {
 		load: async (signal) => {
-			source = pick.of(await family("tables", signal));
-			if (!source) return null;
+			const name = pick.of(await family("tables", signal));
+			if (!name) return null;
+			if (name !== source) offered = new Set();
+			source = name;
 			const followed = await followedOf(source, signal);
 			const only = page.get("venues") === "followed" ? [...followed, "nobody"].join() : null;
 			const size = page.get("party");
+			if (size) offered.add(size);
 			const filter = { date: page.get("date"), party_size: size, follow: only };
 			const ask = (what, { parts }) => listed(path("/v1/tables", source, what, filter), signal, parts);
 			const [buckets, just, still] = await Promise.all([get(path("/v1/tables", source, "buckets"), signal), ask("just-opened", fresh), ask("still-open", open)]);
@@ -141,7 +148,6 @@ function slotList(words, emptiness, changed) {
 
 function slotLine(source, { venue }) {
 	const opened = timeOf(null);
-	opened.classList.add("num");
 	const star = followButton(source, venue.venue_id);
 	const line = h("li", star.node, h("a.row", { href: path("/venue", { source, id: venue.venue_id }) }, h("b"), h("span.soft")), h("span.when.num"), h("span.sizes.soft"), h("span.opened", opened));
 	line.update = ({ venue: one, slot }, followed) => {

@@ -225,6 +225,36 @@ async fn the_page_of_drones_asks_nothing_when_horses_run() {
     stage.close().await;
 }
 
+/// From now on the tables that are open are for three and for five, as a search for them has found.
+const THREE_AND_FIVE: &str = "(() => {
+    const slot = (slot_id, party_sizes) => ({ slot_id, party_sizes, start: '2026-01-10T19:00:00', opened_at: '2026-01-10T02:00:00Z' });
+    const days = (size) => [{ venues: [{ venue_id: '1', venue_name: 'Somewhere', slots: [slot('a', [5]), slot('b', [3, 5])].filter((one) => !size || one.party_sizes.includes(Number(size))) }] }];
+    const ask = window.fetch;
+    window.fetch = (url, ...rest) => {
+        if (!/just-opened|still-open/.test(url)) return ask(url, ...rest);
+        return Promise.resolve(new Response(JSON.stringify(days(new URL(url, location.href).searchParams.get('party_size')))));
+    };
+    return true;
+})()";
+
+#[tokio::test]
+async fn tables_are_chosen_by_the_party_sizes_that_are_searched_for() {
+    let Some(stage) = Stage::new(10).await else { return };
+    let browser = &stage.browser;
+    stage.open("/settings").await;
+    browser.value(THREE_AND_FIVE).await;
+    browser.keys("body", "gt").await;
+    let sizes =
+        "[...document.querySelectorAll('[aria-label=\"Party size\"] button')].map((one) => one.textContent)";
+    let lines = "document.querySelectorAll('[aria-label=\"Still open\"] .slots li').length";
+    browser.until("both tables are listed", &format!("{lines} === 2")).await;
+    assert_eq!(browser.value(sizes).await, json!(["Any size", "3", "5"]));
+    browser.click("[aria-label='Party size'] button:nth-child(2)").await;
+    browser.until("one is for three", &format!("{lines} === 1 && location.search === '?party=3'")).await;
+    assert_eq!(browser.value(sizes).await, json!(["Any size", "3", "5"]), "no choice goes with its tables");
+    stage.close().await;
+}
+
 #[tokio::test]
 async fn what_is_over_at_midnight_is_asked_for_no_more() {
     let demo = || Demo::start_before_midnight(30, jiff::Span::new().minutes(4), "America/New_York");
