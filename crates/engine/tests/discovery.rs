@@ -17,6 +17,7 @@ use stakeout_core::{
 use stakeout_engine::fetch::{Answer, FetchLimits};
 use stakeout_engine::virtual_time::Busy;
 use stakeout_engine::{Clock, Control, Engine, EngineConfig, Fetch, virtual_runtime};
+use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 use stakeout_store::sqlite::SqliteStore;
 use stakeout_store::{EventFilter, Store, TargetFilter, Validators};
 
@@ -337,4 +338,60 @@ fn the_budget_goes_where_things_happen_and_is_kept() {
         (6_000..=7_500).contains(&documents),
         "{documents} requests in an hour of 2 per second: {asked:?}"
     );
+}
+
+/// A race meeting with one race, advertised at `listed`, about which its own answer says what `race` does.
+fn race_day(path: &str, listed: Time, race: Value) -> Value {
+    if path.contains("/events/") {
+        let runner = json!({"entrant_id": "a", "name": "A", "runner_number": 1, "is_scratched": false});
+        return json!({"data": {"race": race, "runners": [runner]}});
+    }
+    let races = json!([{"id": "r", "race_number": 1, "name": "R", "start_time": listed.to_string(), "status": "Open"}]);
+    let meeting = json!({"meeting": "m", "name": "M", "date": "2026-01-10T00:00:00Z", "country": "NZ",
+        "category": "T", "races": races});
+    let is_its_day = path.contains("date_from=2026-01-10");
+    json!({"data": {"meetings": if is_its_day { vec![meeting] } else { vec![] }}})
+}
+
+#[test]
+fn a_start_that_jumps_ahead_and_back_between_two_listings_puts_no_race_to_sleep() {
+    let identity = Identity { from: "ops@example.org".into(), partner: "E".into(), partner_id: "e".into() };
+    let config: RacingConfig = serde_json::from_value(json!({})).expect("a configuration");
+    let source = Arc::new(RacingSource::new("nz", &config, identity).expect("a source"));
+    // The catalogue is read on the hour and half past; the jump is over before it is read again.
+    let start = Time::parse("2026-01-10T00:20:00Z").expect("a time");
+    let asked: Arc<Mutex<Vec<i64>>> = Arc::default();
+    let log = Arc::clone(&asked);
+    let says = move |path: &str, now: Time| {
+        if path.contains("/events/") {
+            log.lock().expect("lock").push((now - start).as_ms().div_euclid(1_000));
+        }
+        let jumped = now >= start - Span::mins(18) && now < start - Span::mins(6);
+        let advertised = if jumped { start + Span::hours(3) } else { start };
+        let (status, actual) = match now {
+            now if now >= start + Span::mins(10) => ("Final", json!((start + Span::secs(40)).to_string())),
+            now if now >= start + Span::mins(1) => ("Closed", json!((start + Span::secs(40)).to_string())),
+            _ => ("Open", json!(0)),
+        };
+        Ok(race_day(
+            path,
+            start,
+            json!({"event_id": "r", "meeting_id": "m", "status": status,
+            "advertised_start": advertised.to_string(), "actual_start": actual}),
+        ))
+    };
+    in_world_of(source, says, async |world| {
+        world.at((start - START).as_ms() / 1_000 + 1_200).await;
+        let asked = asked.lock().expect("lock").clone();
+        let after = |second: i64| asked.iter().copied().filter(|s| *s >= second).take(5).collect::<Vec<_>>();
+        assert_eq!(after(-18 * 60), [-1_080, -960, -840, -720, -600], "while it seems far away");
+        assert_eq!(after(-30), [-30, -15, 0, 15, 30], "{asked:?}");
+        let events = world.store.events(0, &EventFilter::default(), 100).await.expect("events");
+        let told: Vec<&str> = events.iter().map(|event| event.event_type.as_str()).collect();
+        let retimed = "racing.race.retimed";
+        assert_eq!(
+            told,
+            [retimed, retimed, "racing.race.started", "racing.race.closed", "racing.race.final"]
+        );
+    });
 }

@@ -144,8 +144,8 @@ impl Source for RacingSource {
         normalize::event(&self.kinds, &expected, &response.body)
     }
 
-    fn plan(&self, target: &TargetSpec, _: &Facts) -> Plan {
-        self.rhythm.plan(target)
+    fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {
+        self.rhythm.plan(target, facts)
     }
 
     fn known_settings(&self) -> Vec<KnownSetting> {

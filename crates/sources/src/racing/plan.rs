@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
-use stakeout_core::cadence::{Countdown, Fixed};
-use stakeout_core::{Exchange, Plan, Request, Span, TargetSpec, Time, spread};
+use stakeout_core::cadence::{Countdown, Fixed, Phase};
+use stakeout_core::{Exchange, Facts, Plan, Request, Span, TargetSpec, Time, spread};
 
 use super::config::Identity;
 use super::listing::{Filter, is_full};
@@ -147,14 +147,31 @@ pub(super) struct Rhythm {
 }
 
 impl Rhythm {
-    pub(super) fn plan(&self, target: &TargetSpec) -> Plan {
+    pub(super) fn plan(&self, target: &TargetSpec, facts: &Facts) -> Plan {
         match target.role.as_str() {
             // On the hour and half past, so that the daily import at 06:00 in New Zealand is one of them: its offset
             // from UTC is whole hours.
             CATALOGUE => {
                 Plan::Fixed(Fixed { every: self.catalogue_every, eager: true, place: Some(Span::ZERO) })
             }
-            _ => Plan::Countdown(self.countdown.clone()),
+            _ => match target.start.zip(facts.start) {
+                Some((listed, own)) if own > listed => Plan::Countdown(self.put_off(own - listed)),
+                _ => Plan::Countdown(self.countdown.clone()),
+            },
         }
+    }
+
+    /// The countdown to a start that a race's own answer puts off and the catalogue does not, yet. A start that jumps ahead
+    /// (a placeholder, the wrong day) and back again between two listings must not put the race to sleep: until its own
+    /// countdown begins it is polled by the listed start, and after that with the first step, until both agree.
+    fn put_off(&self, later: Span) -> Countdown {
+        let Some(first) = self.countdown.before.first() else { return self.countdown.clone() };
+        let phase = |name: &str, from, every| Phase { name: format!("{name} as listed").into(), from, every };
+        let listed = self.countdown.before.iter();
+        let listed = listed.map(|one| phase(&one.name, one.from + later, one.every));
+        let mut before: Vec<Phase> = listed.chain([phase("T", later, first.every)]).collect();
+        before.retain(|phase| phase.from > first.from);
+        before.extend(self.countdown.before.iter().cloned());
+        Countdown { before, ..self.countdown.clone() }
     }
 }

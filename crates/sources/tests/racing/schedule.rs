@@ -76,6 +76,37 @@ fn seed_7_2_a_retimed_race_is_planned_by_its_new_start() {
 }
 
 #[test]
+fn a_start_that_only_the_race_itself_puts_off_is_polled_through_as_it_is_listed() {
+    let mut watch = Watch::new(source());
+    let put_off = answer_with(json!({ "advertised_start": START_SECS + 3 * 3_600 }));
+    watch.poll(at("-30m"), &answer());
+    for (now, due, phase) in [
+        ("-25m", "-20m", "T-20m as listed"),
+        ("-20m", "-18m", "T-20m as listed"),
+        ("-5m", "-285s", "T-5m as listed"),
+        ("-15s", "+0s", "T as listed"),
+        ("+0s", "+5m", "T as listed"),
+        ("+118m", "+2h", "T-60m"),
+        ("+2h", "+125m", "T-60m"),
+        ("+3h", "+10815s", "overdue"),
+    ] {
+        watch.poll(at(now), &put_off);
+        let next = watch.next();
+        assert_eq!((next.due, &*next.phase), (Some(at(due)), phase), "after {now}: {}", next.reason);
+    }
+    // Back where it was, it is overdue at once.
+    watch.poll(at("+5m"), &answer());
+    assert_eq!(watch.next().due, Some(at("+315s")));
+    // Once the catalogue agrees, nothing is due before the countdown.
+    watch.target.start = Some(at("+3h"));
+    watch.poll(at("+10m"), &put_off);
+    assert_eq!(watch.next().due, Some(at("+2h")));
+    // A start that comes earlier counts at once, whatever is listed.
+    watch.poll(at("+15m"), &answer_with(json!({ "advertised_start": START_SECS + 3_600 })));
+    assert_eq!(watch.next().due, Some(at("+20m")));
+}
+
+#[test]
 fn the_tight_preset_and_an_own_table_are_one_line_each() {
     let started = Facts { stage: Stage::Started, start: Some(start()), ..Facts::default() };
     let countdown = |cadence: serde_json::Value| match source_with(json!({ "cadence": cadence }))
