@@ -340,24 +340,64 @@ fn the_budget_goes_where_things_happen_and_is_kept() {
     );
 }
 
-/// A race meeting with one race, advertised at `listed`, about which its own answer says what `race` does.
-fn race_day(path: &str, listed: Time, race: Value) -> Value {
+/// A race meeting with one race, listed with a start and a status, about which its own answer says what `race` does.
+fn race_day(path: &str, (start, status): (Time, &str), race: Value) -> Value {
     if path.contains("/events/") {
         let runner = json!({"entrant_id": "a", "name": "A", "runner_number": 1, "is_scratched": false});
         return json!({"data": {"race": race, "runners": [runner]}});
     }
-    let races = json!([{"id": "r", "race_number": 1, "name": "R", "start_time": listed.to_string(), "status": "Open"}]);
+    let races = json!([{"id": "r", "race_number": 1, "name": "R", "start_time": start.to_string(),
+        "status": status}]);
     let meeting = json!({"meeting": "m", "name": "M", "date": "2026-01-10T00:00:00Z", "country": "NZ",
         "category": "T", "races": races});
     let is_its_day = path.contains("date_from=2026-01-10");
     json!({"data": {"meetings": if is_its_day { vec![meeting] } else { vec![] }}})
 }
 
-#[test]
-fn a_start_that_jumps_ahead_and_back_between_two_listings_puts_no_race_to_sleep() {
+fn racing() -> Arc<dyn Source> {
     let identity = Identity { from: "ops@example.org".into(), partner: "E".into(), partner_id: "e".into() };
     let config: RacingConfig = serde_json::from_value(json!({})).expect("a configuration");
-    let source = Arc::new(RacingSource::new("nz", &config, identity).expect("a source"));
+    Arc::new(RacingSource::new("nz", &config, identity).expect("a source"))
+}
+
+/// The types of everything that was told.
+async fn told(world: &World) -> Vec<String> {
+    let events = world.store.events(0, &EventFilter::default(), 100).await.expect("events");
+    events.into_iter().map(|event| event.event_type).collect()
+}
+
+#[test]
+fn a_listing_that_lags_behind_a_race_turns_nothing_back_and_tells_nothing_twice() {
+    // The race itself is interim at 00:29:45; the catalogue, read at half past, still has it closed.
+    let start = Time::parse("2026-01-10T00:25:00Z").expect("a time");
+    let says = move |path: &str, now: Time| {
+        let status = |now: Time| match now - start {
+            late if late >= Span::mins(12) => "Final",
+            late if late >= Span::secs(280) => "Interim",
+            late if late >= Span::mins(4) => "Closed",
+            _ => "Open",
+        };
+        let race = json!({"event_id": "r", "meeting_id": "m", "status": status(now),
+            "advertised_start": start.to_string()});
+        Ok(race_day(path, (start, status(now - Span::secs(30))), race))
+    };
+    let minutes = move |after: i64| (start - START).as_ms() / 1_000 + after * 60;
+    in_world_of(racing(), says, async |world| {
+        let status = async || {
+            let race = Fingerprint::of("racing_races", &["r"]);
+            world.store.records("nz", &[race]).await.expect("read").remove(0).body["status"].clone()
+        };
+        world.at(minutes(8)).await;
+        assert_eq!(status().await, json!("Interim"), "half past was three minutes ago");
+        world.at(minutes(40)).await;
+        assert_eq!(status().await, json!("Final"));
+        let once = ["closed", "started", "interim", "final"].map(|word| format!("racing.race.{word}"));
+        assert_eq!(told(world).await, once);
+    });
+}
+
+#[test]
+fn a_start_that_jumps_ahead_and_back_between_two_listings_puts_no_race_to_sleep() {
     // The catalogue is read on the hour and half past; the jump is over before it is read again.
     let start = Time::parse("2026-01-10T00:20:00Z").expect("a time");
     let asked: Arc<Mutex<Vec<i64>>> = Arc::default();
@@ -375,12 +415,12 @@ fn a_start_that_jumps_ahead_and_back_between_two_listings_puts_no_race_to_sleep(
         };
         Ok(race_day(
             path,
-            start,
+            (start, "Open"),
             json!({"event_id": "r", "meeting_id": "m", "status": status,
             "advertised_start": advertised.to_string(), "actual_start": actual}),
         ))
     };
-    in_world_of(source, says, async |world| {
+    in_world_of(racing(), says, async |world| {
         world.at((start - START).as_ms() / 1_000 + 1_200).await;
         let asked = asked.lock().expect("lock").clone();
         let after = |second: i64| asked.iter().copied().filter(|s| *s >= second).take(5).collect::<Vec<_>>();

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 use stakeout_core::{
-    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Observation, Record, Scope, TargetSpec,
-    Time, Value,
+    Coverage, Exchange, Facts, Failure, FailureClass, Fingerprint, Observation, PollContext, Record, Scope,
+    Span, TargetSpec, Time, Value,
 };
 
 use super::kinds::Kinds;
@@ -60,14 +60,18 @@ pub(super) fn is_full(body: &[u8], page_size: usize) -> bool {
     answer.is_ok_and(|answer| answer.data.meetings.items().len() >= page_size)
 }
 
-/// The observation that the pages amount to.
+/// The observation that the pages amount to. The catalogue may lag behind a race's own answer by about the upstream's refresh
+/// time: its view of a race counts as older by twice that, so that it turns back nothing that the race has just said
+/// itself. Should the catalogue be right after all, the race's next answer says so, too.
 pub(super) fn listing(
     kinds: &Kinds,
     filter: &Filter,
     race_meaning: u64,
     exchanges: &[Exchange],
-    facts: &Facts,
+    context: &PollContext<'_>,
+    refresh: Span,
 ) -> Result<Observation, Failure> {
+    let facts = context.facts;
     let mut reading = Reading::new(kinds, filter, race_meaning, facts);
     let mut failure = None;
     let mut answered = false;
@@ -84,7 +88,10 @@ pub(super) fn listing(
     match failure {
         Some(failure) if !answered => Err(failure),
         None if !answered => Err(Failure::new(FailureClass::Internal, "a listing without a request")),
-        _ => Ok(reading.finish(facts)),
+        _ => {
+            let seen = reading.as_of.unwrap_or(context.now) - refresh.times(2);
+            Ok(reading.finish(facts, seen))
+        }
     }
 }
 
@@ -238,7 +245,11 @@ impl<'a> Reading<'a> {
         self.listed.insert(id);
     }
 
-    fn finish(mut self, before: &Facts) -> Observation {
+    /// `seen` is when its races were as it shows them, at the latest.
+    fn finish(mut self, before: &Facts, seen: Time) -> Observation {
+        let races =
+            self.records.iter_mut().filter(|record| record.kind.collection == self.kinds.races.collection);
+        races.for_each(|race| race.seen = Some(seen));
         if self.coverage != Coverage::Complete {
             self.listed.extend(self.listed_before.iter().map(|&id| id.to_owned()));
         }

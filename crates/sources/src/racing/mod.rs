@@ -127,7 +127,8 @@ impl Source for RacingSource {
     ) -> Result<Observation, Failure> {
         if target.role == CATALOGUE {
             let meaning = self.asking.race_meaning();
-            return listing::listing(&self.kinds, &self.filter, meaning, exchanges, context.facts);
+            let refresh = self.limits.refresh;
+            return listing::listing(&self.kinds, &self.filter, meaning, exchanges, context, refresh);
         }
         let [exchange] = exchanges else {
             let message = format!("expected one exchange, found {}", exchanges.len());

@@ -238,6 +238,14 @@ fn a_retimed_race_is_another_target_content_and_the_same_target() {
 }
 
 #[test]
+fn what_a_race_itself_has_just_said_is_newer_than_the_catalogue() {
+    let seen = list(vec![meeting("m", "NZ", "T", vec![race("r", NOW, "Closed")])], &Facts::default());
+    let seen = seen.expect("a listing");
+    assert_eq!(one(&seen, "races", "r").seen, Time::parse("2025-07-16T19:59:30Z"));
+    assert_eq!(one(&seen, "meetings", "m").seen, None, "of its meeting a race knows less");
+}
+
+#[test]
 fn what_the_race_itself_knows_survives_the_catalogue() {
     let listing = list(vec![meeting("m", "NZ", "T", vec![race(RACE, NOW, "Closed")])], &Facts::default());
     let listing = listing.expect("a listing");
