@@ -234,14 +234,13 @@ function sidePanels(page, source, id) {
 	const results = panel("Results", none, placed.node, paid.node);
 	const node = h("div.thirds", panel("Pools", pools.node), results, told(page, "Told", { source, target: `race/${id}` }));
 	const update = (data) => {
-		pools.update(data.pools.filter((pool) => !pool.gone));
-		const live_ = data.results.filter((row) => !row.gone);
-		placed.node.hidden = !live_.length;
+		pools.update(data.pools);
+		placed.node.hidden = !data.results.length;
 		paid.node.hidden = !data.dividends.length;
-		none.hidden = live_.length > 0;
+		none.hidden = data.results.length > 0;
 		text(none, isOver(data.race.body) ? "No placings were given." : "Placings and dividends appear here when the race is run.");
-		placed.update(live_);
-		paid.update(data.dividends.filter((row) => !row.gone));
+		placed.update(data.results);
+		paid.update(data.dividends);
 	};
 	return { node, update };
 }

@@ -147,6 +147,20 @@ async fn below(
     Ok(found)
 }
 
+/// Those that hang on a race and count: what went while the race stayed was replaced, as an interim dividend is by the
+/// final one. What went with its race stays worth reading. The SQL views have the same rule.
+async fn counted(
+    app: &App,
+    source: &str,
+    race: &StoredRecord,
+    collection: &str,
+    order: [&str; 2],
+) -> Result<Vec<Record>, Problem> {
+    let mut found = below(app, source, race.fingerprint, collection, order).await?;
+    found.retain(|record| record.gone.is_none_or(|gone| race.gone.is_some_and(|over| gone >= over)));
+    Ok(views(found))
+}
+
 fn views(records: Vec<StoredRecord>) -> Vec<Record> {
     records.into_iter().map(Record::from).collect()
 }
@@ -235,14 +249,14 @@ async fn whole(app: &App, source: &str, race: StoredRecord) -> Result<Reply<Race
         None => None,
     };
     let entrants = below(app, source, race.fingerprint, "entrants", ["runner_number", "name"]).await?;
-    let pools = below(app, source, race.fingerprint, "race_pools", ["product_type", "status"]).await?;
+    let pools = counted(app, source, &race, "race_pools", ["product_type", "status"]).await?;
     let target = app.store.target(source, &format!("race/{}", race.key)).await?;
     Ok(Reply(Race {
         target: target.map(|row| Target::new(row, app.now())),
         race: race.into(),
         meeting: meeting.map(Record::from),
         entrants: views(entrants),
-        pools: views(pools),
+        pools,
     }))
 }
 
@@ -261,11 +275,10 @@ pub(crate) async fn results(
     Path((source, id)): Path<(String, String)>,
 ) -> Result<Reply<Results>, Problem> {
     let race = find(&app, &source, &id).await?;
-    let print = race.fingerprint;
     Ok(Reply(Results {
-        results: views(below(&app, &source, print, "race_results", ["position", "runner_number"]).await?),
-        dividends: views(below(&app, &source, print, "dividends", ["product", "positions"]).await?),
-        pools: views(below(&app, &source, print, "race_pools", ["product_type", "status"]).await?),
+        results: counted(&app, &source, &race, "race_results", ["position", "runner_number"]).await?,
+        dividends: counted(&app, &source, &race, "dividends", ["product", "positions"]).await?,
+        pools: counted(&app, &source, &race, "race_pools", ["product_type", "status"]).await?,
         race: race.into(),
     }))
 }
