@@ -114,3 +114,20 @@ fn a_race_with_an_upheld_protest_pays_once_also_when_its_day_has_left_the_catalo
     let counts = [&live[0], &live[1], &over[0], &over[1]].map(pools);
     assert!(counts[0] > 0 && counts.iter().all(|count| *count == counts[0]), "{counts:?}");
 }
+
+#[test]
+fn a_finished_races_grid_gains_no_columns() {
+    let past = Past::of(RacingDay { races: 12, ..RacingDay::new(7) });
+    let over: Vec<RaceTruth> = past.races().into_iter().filter(|race| race.final_at.is_some()).collect();
+    let asked: Vec<String> = over.iter().map(|race| format!("{}/timeline", race.id)).collect();
+    let mut grids = 0;
+    for (race, grid) in over.iter().zip(past.ask(&asked)) {
+        let path = format!("/events/{}?", race.id);
+        let looks = past.finished.asked.iter().filter(|asked| asked.path.contains(&path));
+        let Some(last) = looks.map(|asked| asked.at).max() else { continue };
+        let until = Time::parse(grid["until"].as_str().expect("a time")).expect("a time");
+        assert!(until <= last, "{}: seen to be over at {last}, the grid goes until {until}", race.id);
+        grids += 1;
+    }
+    assert!(grids > 5, "only {grids} races were watched to their end");
+}

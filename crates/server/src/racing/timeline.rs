@@ -5,7 +5,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stakeout_core::Time;
 use stakeout_sources::racing::timeline::{self as grid, RunnerHistory};
-use stakeout_sources::racing::{MONEY_FLOW_HISTORY, ODDS_HISTORY, Status};
+use stakeout_sources::racing::{MONEY_FLOW_HISTORY, ODDS_HISTORY, STATUS_HISTORY, Status};
 use stakeout_store::{HistoryRow, StoredRecord};
 
 use super::{below, find, start_of};
@@ -123,7 +123,7 @@ pub(crate) async fn timeline(
     let race = find(&app, &source, &id).await?;
     let start =
         start_of(&race).ok_or_else(|| Problem::not_found(format!("race {id:?} has no start time yet")))?;
-    let until = until(&race, app.now());
+    let until = until(&app, &source, &race).await?;
     let entrants = below(&app, &source, race.fingerprint, "entrants", ["runner_number", "name"]).await?;
     let mut runners = Vec::with_capacity(entrants.len());
     for entrant in &entrants {
@@ -146,10 +146,16 @@ pub(crate) async fn timeline(
     }))
 }
 
-/// A race that is over gains no columns.
-fn until(race: &StoredRecord, now: Time) -> Time {
+/// A race that is over gains no columns: they end where it was seen to be. Its record may change later, when its day's
+/// list learns that it is over.
+async fn until(app: &App, source: &str, race: &StoredRecord) -> Result<Time, Problem> {
+    let now = app.now();
     let over = [Status::Final, Status::Abandoned].iter().any(|status| race.body["status"] == status.name());
-    if over { race.last_changed.min(now) } else { now }
+    if !over {
+        return Ok(now);
+    }
+    let newest = app.store.history(source, race.fingerprint, Some(STATUS_HISTORY), 1).await?;
+    Ok(newest.last().map_or(race.last_changed, |row| row.at).min(now))
 }
 
 async fn history(
