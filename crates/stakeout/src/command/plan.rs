@@ -96,10 +96,13 @@ impl Race {
         let mut polls = Vec::new();
         let mut untold = self.starts.iter().filter(|(at, _)| *at > known).peekable();
         while let (Some(mut due), true) = (next.due, polls.len() < MOST_POLLS) {
-            // Before the polling begins, the listing keeps the start time fresh.
-            while last.slot.is_none()
-                && let Some((at, start)) = untold.next_if(|(at, _)| *at <= due)
-            {
+            // Before the countdown begins, and when a later start put it back there, the listing keeps the start time
+            // fresh. What the polls see themselves is passed over.
+            while let Some((at, start)) = untold.next_if(|(at, _)| *at <= due) {
+                let is_waiting = facts.start.is_some_and(|start| *at < start - first_from);
+                if !is_waiting || facts.stage != Stage::Pending {
+                    continue;
+                }
                 facts.start = Some(*start);
                 next = cadence::replan(&plan, &facts, &last, *at, &seat);
                 due = next.due.unwrap_or(due);
@@ -203,6 +206,16 @@ mod tests {
         assert!(times.contains(&at("02:12:00")), "the new start is polled");
         assert!(times.windows(2).all(|pair| pair[1] - pair[0] <= Span::mins(5)));
         assert_eq!(*times.last().expect("polls"), at("02:22:30"));
+    }
+
+    #[test]
+    fn a_race_that_was_put_back_is_followed_when_it_is_brought_forward() {
+        // The first is seen by a poll, which puts the race back to waiting; of the second only the listing tells.
+        let told = [(at("01:12:00"), at("06:00:00")), (at("02:00:00"), at("04:00:00"))];
+        let race = Race { started: at("04:00:30"), final_at: at("04:08:00"), ..race(&told) };
+        let times = times(&race.polls(Countdown::seed()));
+        assert_eq!(times[3..5], [at("01:15:00"), at("03:00:00")], "{times:?}");
+        assert!(times.contains(&at("04:00:00")));
     }
 
     #[test]
