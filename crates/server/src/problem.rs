@@ -130,6 +130,7 @@ impl From<StoreError> for Problem {
     fn from(error: StoreError) -> Problem {
         match error {
             StoreError::NotFound(message) => Problem::not_found(message),
+            error @ StoreError::SwitchedOff(_) => Problem::new(Sort::Refused, error.to_string()),
             StoreError::Closed => {
                 Problem::new(Sort::Unavailable, "the store is closed: the process is stopping")
             }

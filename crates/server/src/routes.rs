@@ -215,7 +215,11 @@ fn changed() -> Vec<Route> {
     vec![
         target(Route::post("/v1/targets/{source}/{key}/enable", targets::enable), "Switches a target on"),
         target(Route::post("/v1/targets/{source}/{key}/disable", targets::disable), "Switches a target off"),
-        target(Route::post("/v1/targets/{source}/{key}/poll", targets::poll_now), "Polls a target at once"),
+        target(
+            Route::post("/v1/targets/{source}/{key}/poll", targets::poll_now),
+            "Polls a target at once; one that is switched off is refused: enable it first",
+        )
+        .or(&[Sort::Refused]),
         target(
             Route::post("/v1/targets/{source}/{key}/replan", targets::replan),
             "Computes its due time anew",

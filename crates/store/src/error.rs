@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use crate::TargetId;
+
 /// A store that cannot do what was asked. Nothing was written.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -62,6 +64,9 @@ pub enum StoreError {
     /// Asked for something that does not exist.
     #[error("{0}")]
     NotFound(String),
+    /// Asked to poll what somebody switched off.
+    #[error("target {0} is switched off: enable it first, which also makes it due")]
+    SwitchedOff(TargetId),
     /// The database failed in another way.
     #[error("database error while trying to {doing}: {message}")]
     Database {
@@ -78,6 +83,6 @@ pub enum StoreError {
 impl StoreError {
     /// Whether trying again cannot help: the process should stop with this error.
     pub fn is_fatal(&self) -> bool {
-        !matches!(self, StoreError::Database { .. } | StoreError::NotFound(_))
+        !matches!(self, StoreError::Database { .. } | StoreError::NotFound(_) | StoreError::SwitchedOff(_))
     }
 }

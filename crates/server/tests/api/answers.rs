@@ -275,7 +275,13 @@ async fn targets_and_settings_are_changed() {
     assert_eq!(scene.post("/v1/targets/s/main/disable").await.0, 204);
     assert_eq!((&state().await["enabled"], &state().await["due"]), (&json!(false), &Json::Null));
     assert_eq!(scene.get("/v1/targets?enabled=false").await.1["items"][0]["key"], "main");
-    assert_eq!(scene.post("/v1/targets/s/main/poll").await.0, 404, "what is off is not polled");
+    let (status, refused) = scene.post("/v1/targets/s/main/poll").await;
+    assert_eq!(
+        (status, &refused["type"]),
+        (422, &json!("urn:stakeout:problem:refused")),
+        "it is there, but off"
+    );
+    assert!(refused["detail"].as_str().is_some_and(|said| said.contains("enable it first")), "{refused}");
     assert_eq!(scene.post("/v1/targets/s/main/enable").await.0, 204);
     assert_eq!(state().await["enabled"], true);
     for verb in ["replan", "rebaseline"] {

@@ -153,7 +153,7 @@ pub async fn disabled_stays_disabled_through_listings(backend: &dyn Backend) {
     world.store.reconcile_roots(SOURCE, &[moved], at(1)).await.expect("roots");
     assert!(!world.row("a").await.enabled);
     assert!(world.claim(1_000).await.is_empty());
-    assert!(matches!(world.store.poll_now(id, at(2)).await, Err(StoreError::NotFound(_))), "says why not");
+    assert!(matches!(world.store.poll_now(id, at(2)).await, Err(StoreError::SwitchedOff(off)) if off == id));
     world.store.set_enabled(id, true, at(5)).await.expect("on");
     assert_eq!(world.row("a").await.schedule.due, Some(at(5)));
     assert_eq!(world.claim_keys(5).await, ["a"]);

@@ -21,10 +21,7 @@ pub(super) async fn poll_now(client: &Client, target: TargetId, now: Time) -> Wo
     let row = one(client, "SELECT stakeout_poll_now($1, $2)", &[&target.0, &now.us()]).await?;
     match row.try_get(0)? {
         Some(true) => Ok(()),
-        Some(false) => {
-            let message = format!("target {target} is switched off: switch it on, which also makes it due");
-            Err(Fault::Store(StoreError::NotFound(message)))
-        }
+        Some(false) => Err(Fault::Store(StoreError::SwitchedOff(target))),
         None => Err(unknown(target)),
     }
 }

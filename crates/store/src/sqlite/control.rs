@@ -34,8 +34,7 @@ pub(super) fn set_enabled(tx: &mut Tx<'_>, target: TargetId, enabled: bool, now:
 /// Makes an enabled target due now.
 pub(super) fn poll_now(tx: &mut Tx<'_>, target: TargetId, now: Time) -> Work<()> {
     if !is_enabled(tx.conn, target)? {
-        let message = format!("target {target} is switched off: switch it on, which also makes it due");
-        return Err(Fault::Store(StoreError::NotFound(message)));
+        return Err(Fault::Store(StoreError::SwitchedOff(target)));
     }
     due_now(tx.conn, target, now, "asked for")
 }
