@@ -3,7 +3,7 @@ import { atMost, attr, cause, change, choice, clock, col, facts, family, fig, fu
 export const title = "Target";
 
 const ROWS_MAX = 300;
-const PARTS_MAX = 5; // A thousand polls each; those before are counted on the line.
+const PARTS_MAX = 5; // A thousand polls or stretches each; the polls before are counted on the line.
 const WINDOWS = { "15m": 15, "1h": 60, "6h": 360, "24h": 1440 };
 
 export function mount(root, page) {
@@ -36,9 +36,9 @@ export function mount(root, page) {
 			const from = new Date(clock.now() - WINDOWS[zoom.value] * 60_000).toISOString();
 			const [target, notable, adherence, why, runs, racing] = await Promise.all([
 				get(path(...base), signal), log(from, signal), get(path("/v1/adherence", source, key, { from }), signal),
-				get(path(...base, "why"), signal), get(path(...base, "runs", { from }), signal), family("racing", signal), labels(signal),
+				get(path(...base, "why"), signal), listed(path(...base, "runs", { from }), signal, PARTS_MAX), family("racing", signal), labels(signal),
 			]);
-			return { target, ...notable, adherence, silence: why.events ?? [], runs: runs.map(stretch), races: racing.some(({ name }) => name === source) };
+			return { target, ...notable, adherence, silence: why.events ?? [], runs: runs.items.map(stretch).sort((one, other) => one.from - other.from), races: racing.some(({ name }) => name === source) };
 		},
 		show: (answer) => {
 			data = answer;

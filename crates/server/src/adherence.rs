@@ -12,9 +12,9 @@ use stakeout_core::{Span, Time};
 use stakeout_store::{TargetFilter, TargetId, TargetRow};
 
 use crate::app::App;
-use crate::ask::{Asked, Path, When, page_size};
+use crate::ask::{Asked, PAGE_MAX, Path, When, page_size};
 use crate::problem::Problem;
-use crate::reply::{Page, Reply};
+use crate::reply::{Listed, Page, Reply, percent};
 use crate::schema::Instant;
 use crate::targets::Stretch;
 
@@ -98,21 +98,41 @@ fn touches(run: &Run, (from, to): (Time, Time)) -> bool {
     run.to >= from && run.from <= to
 }
 
-/// Finished runs of a target that are looked at for one answer, the newest.
-const TARGET_RUNS_MAX: usize = 5_000;
+/// Which stretches of a target.
+#[derive(Debug, Default, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct TargetRuns {
+    /// The window's beginning; a day before its end, unless given.
+    #[schemars(with = "Option<Instant>")]
+    from: Option<When>,
+    /// Its end; now, unless given.
+    #[schemars(with = "Option<Instant>")]
+    to: Option<When>,
+    /// Those that began before then, from the `Link` header of an earlier part.
+    #[schemars(with = "Option<Instant>")]
+    before: Option<When>,
+    /// At most so many, the newest: a thousand unless given.
+    #[schemars(range(min = 1, max = 1000))]
+    limit: Option<u32>,
+}
 
-/// The stretches of regular polling of a target in a window, the oldest first, the one that goes on included.
+/// The stretches of regular polling of a target in a window, the oldest first, the one that goes on included. Of more
+/// than fit the newest come first, and the `Link` header leads to those before them.
 pub(crate) async fn runs(
     State(app): State<App>,
+    OriginalUri(uri): OriginalUri,
     Path((name, key)): Path<(String, String)>,
-    Asked(query): Asked<WindowQuery>,
-) -> Result<Reply<Vec<Stretch>>, Problem> {
+    Asked(query): Asked<TargetRuns>,
+) -> Result<Listed<Stretch>, Problem> {
     let row = crate::targets::find(&app, &name, &key).await?;
-    let window = query.window(app.now())?;
+    let limit = page_size(query.limit.or(Some(PAGE_MAX)))? as usize;
+    let window = WindowQuery { from: query.from, to: query.to }.window(app.now())?;
     let mut runs = app.store.runs(row.id, window.0, window.1).await?;
     runs.extend(row.state.run.filter(|run| touches(run, window)));
-    let surplus = runs.len().saturating_sub(TARGET_RUNS_MAX);
-    Ok(Reply(runs.iter().skip(surplus).map(Stretch::from).collect()))
+    runs.retain(|run| query.before.is_none_or(|When(before)| run.from < before));
+    let surplus = runs.len().saturating_sub(limit);
+    let cursor = (surplus > 0).then(|| percent(&runs[surplus].from.to_string()));
+    Ok(Listed::new(runs.iter().skip(surplus).map(Stretch::from).collect(), &uri, "before", cursor))
 }
 
 /// Which finished stretches.

@@ -21,7 +21,7 @@ use crate::targets::Target;
 
 pub(crate) use timeline::{TimelineQuery, TimelineView, timeline};
 
-/// Records read for one answer; a day has a few hundred races, and a race two dozen runners.
+/// Records kept for one answer, the newest; a day has a few hundred races, and a race two dozen runners.
 const RECORDS_MAX: usize = 5_000;
 const PAGE: u32 = 1_000;
 /// A race that should have started longer ago than this and still is not over is no longer upcoming.
@@ -114,7 +114,9 @@ async fn all(
         filter.after = page.last().map(|listed| listed.row);
         let last = page.len() < PAGE as usize;
         found.extend(page.into_iter().map(|listed| listed.record));
-        if last || found.len() >= RECORDS_MAX {
+        // Rows are in the order in which they came: of too many the first go, so that today's are always there.
+        found.drain(..found.len().saturating_sub(RECORDS_MAX));
+        if last {
             return Ok(found);
         }
     }

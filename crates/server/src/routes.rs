@@ -117,8 +117,10 @@ fn watched() -> Vec<Route> {
             .about("polls", "The stretches of regular polling of a target, the oldest first")
             .part("source", SOURCE)
             .part("key", KEY)
-            .query::<adherence::WindowQuery>()
-            .answers::<Vec<targets::Stretch>>("Those that touch the window")
+            .query::<adherence::TargetRuns>()
+            .answers::<Vec<targets::Stretch>>(
+                "Those that touch the window; the `Link` header leads to those before them",
+            )
             .or(&[Sort::NotFound]),
         Route::get("/v1/runs/{source}", adherence::finished)
             .about("polls", "The finished stretches of regular polling of all targets of a source")

@@ -15,7 +15,8 @@ use crate::problem::Problem;
 const DROPS_PAGE: u32 = 5_000;
 /// …and at most so many for one answer: a city's for weeks.
 const DROPS_MAX: usize = 100_000;
-const BUCKETS_MAX: u32 = 5_000;
+/// Buckets are read in pages of this size: all of them, however many are configured.
+const BUCKETS_PAGE: u32 = 1_000;
 /// A drop is stamped with the time of its page, so a later one in the log may be earlier by the length of a poll.
 const POLL_AT_MOST: Span = Span::hours(1);
 /// The role of the targets that search.
@@ -138,14 +139,23 @@ type Buckets = (BTreeMap<String, BucketHealth>, BTreeMap<String, TargetId>);
 
 /// The buckets of a source, how they are doing, and their rows.
 pub(super) async fn buckets_of(app: &App, source: &str) -> Result<Buckets, Problem> {
-    let filter = TargetFilter {
+    let mut filter = TargetFilter {
         source: Some(source.to_owned()),
         role: Some(BUCKET.to_owned()),
-        limit: BUCKETS_MAX,
+        limit: BUCKETS_PAGE,
         ..TargetFilter::default()
     };
     let now = app.now();
-    let rows = app.store.targets(&filter).await?;
+    let mut rows: Vec<TargetRow> = Vec::new();
+    loop {
+        let page = app.store.targets(&filter).await?;
+        filter.after = page.last().map(|row| row.id);
+        let last = page.len() < BUCKETS_PAGE as usize;
+        rows.extend(page);
+        if last {
+            break;
+        }
+    }
     // A failed poll is no scan: the last one is the last complete look.
     let health = |row: &TargetRow| {
         let scanned = row.state.last_look();

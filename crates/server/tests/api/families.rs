@@ -30,7 +30,11 @@ pub(crate) struct Day {
 
 impl Day {
     pub(crate) async fn start(clock: Clock, source: Arc<dyn Source>) -> Day {
-        let store = Arc::new(SqliteStore::in_memory().expect("store"));
+        Day::on(Arc::new(SqliteStore::in_memory().expect("store")), clock, source).await
+    }
+
+    /// On a store that somebody else looks into, too.
+    pub(crate) async fn on(store: Arc<SqliteStore>, clock: Clock, source: Arc<dyn Source>) -> Day {
         let mut config =
             EngineConfig::new(store.clone(), vec![source], Arc::new(HttpFetch::new().expect("client")));
         config.clock = clock;

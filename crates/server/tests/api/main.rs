@@ -8,6 +8,7 @@ mod described;
 mod docs;
 mod families;
 mod listener;
+mod many_races;
 mod many_tables;
 mod patience;
 mod polls;

@@ -109,6 +109,31 @@ async fn a_window_that_begins_in_an_outage_is_dark_until_the_first_look() {
     scene.stop().await;
 }
 
+#[tokio::test]
+async fn the_stretches_of_a_target_are_read_part_by_part_from_the_newest_back() {
+    let scene = looked_at_twice().await;
+    let path = "/v1/targets/s/main/runs?from=1970-01-01T00:00:00Z&to=1970-01-01T00:02:00Z";
+    let (_, all) = scene.get(path).await;
+    let starts = |runs: &Json| -> Vec<Json> {
+        runs.as_array().expect("runs").iter().map(|run| run["from"].clone()).collect()
+    };
+    assert_eq!(starts(&all), ["1970-01-01T00:00:00.000Z", "1970-01-01T00:01:10.000Z"]);
+    let newest =
+        within(scene.http.get(scene.url(&format!("{path}&limit=1"))).send()).await.expect("an answer");
+    let link = newest.headers().get("link").map(|link| link.to_str().expect("text").to_owned());
+    let newest: Json = serde_json::from_slice(&newest.bytes().await.expect("a body")).expect("JSON");
+    assert_eq!(starts(&newest), starts(&all)[1..], "what is new never falls out");
+    let link = link.expect("there are more");
+    let before =
+        link.strip_prefix('<').and_then(|link| link.strip_suffix(">; rel=\"next\"")).expect("the way on");
+    let response = within(scene.http.get(scene.url(before)).send()).await.expect("an answer");
+    assert!(!response.headers().contains_key("link"), "that is all");
+    let older: Json = serde_json::from_slice(&response.bytes().await.expect("a body")).expect("JSON");
+    assert_eq!(starts(&older), starts(&all)[..1]);
+    assert_eq!(scene.get("/v1/targets/s/main/runs?limit=0").await.0, 400);
+    scene.stop().await;
+}
+
 /// A scene whose target was looked at in two stretches, long ago.
 async fn looked_at_twice() -> Scene {
     let scene = Scene::with(json!({ "every": "1h" }), |_| {}).await;
