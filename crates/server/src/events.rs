@@ -71,7 +71,7 @@ pub(crate) struct EventQuery {
     after: Option<u64>,
     /// Those before this sequence number, the newest first; what happens without either, from the newest on.
     before: Option<u64>,
-    /// Only of this source.
+    /// Only of this source, also one that is no longer configured; a name that nobody had finds nothing.
     source: Option<String>,
     /// Only of this type, or of types beginning with it when it ends in a dot.
     #[serde(rename = "type")]

@@ -129,7 +129,7 @@ fn watched() -> Vec<Route> {
             .answers::<Page<adherence::Finished>>("A page of those that touch the window, as they ended")
             .or(&[Sort::NotFound]),
         Route::get("/v1/records/{source}", records::list)
-            .about("records", "Lists the records of a source")
+            .about("records", "Lists the records of a source, also of one that is no longer configured")
             .part("source", SOURCE)
             .query::<records::RecordQuery>()
             .answers::<Page<records::Record>>("A page of records"),

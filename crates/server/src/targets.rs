@@ -174,7 +174,7 @@ pub(crate) enum Sort {
 #[derive(Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct TargetQuery {
-    /// Only of this source.
+    /// Only of this source; a name that nobody has finds nothing.
     source: Option<String>,
     /// Only keys that contain this.
     key: Option<String>,

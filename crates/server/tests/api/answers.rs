@@ -78,6 +78,11 @@ async fn everything_the_engine_holds_can_be_read() {
         let (status, problem) = scene.get(missing).await;
         assert_eq!((status, &problem["type"]), (404, &json!("urn:stakeout:problem:not-found")), "{missing}");
     }
+    // What a source left behind stays readable without it: there, a name is a condition like any other.
+    for nothing in ["/v1/records/nowhere", "/v1/targets?source=nowhere", "/v1/events?source=nowhere"] {
+        let (status, page) = scene.get(nothing).await;
+        assert_eq!((status, &page["items"]), (200, &json!([])), "{nothing}");
+    }
     scene.stop().await;
 }
 
