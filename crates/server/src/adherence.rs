@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use stakeout_core::adherence::Run;
 use stakeout_core::{Span, Time};
-use stakeout_store::{TargetFilter, TargetId, TargetRow};
+use stakeout_store::{FinishedRun, TargetFilter, TargetId, TargetRow};
 
 use crate::app::App;
 use crate::ask::{Asked, PAGE_MAX, Path, When, page_size};
@@ -62,21 +62,38 @@ pub(crate) async fn of_source(
     Ok(Reply(account(&name, targets, window, source.limits().refresh, incomplete)))
 }
 
-/// The adherence of a target in a window.
+/// The adherence of a target in a window; one that is gone is known by the runs it left.
 pub(crate) async fn of_target(
     State(app): State<App>,
     Path((name, key)): Path<(String, String)>,
     Asked(query): Asked<WindowQuery>,
 ) -> Result<Reply<Adherence>, Problem> {
     let source = crate::sources::find(&app, &name)?;
-    let row = crate::targets::find(&app, &name, &key).await?;
     let window = query.window(app.now())?;
-    let before = !app.store.polled_before(&[row.id], window.0).await?.is_empty();
-    let mut finished = app.store.runs(row.id, window.0, window.1).await?;
-    let mut watched = Watched::of(row, before, window);
-    watched.runs.append(&mut finished);
+    let (watched, incomplete) = match app.store.target(&name, &key).await? {
+        Some(row) => {
+            let before = !app.store.polled_before(&[row.id], window.0).await?.is_empty();
+            let mut runs = app.store.runs(row.id, window.0, window.1).await?;
+            let mut watched = Watched::of(row, before, window);
+            watched.runs.append(&mut runs);
+            (watched, false)
+        }
+        None => {
+            let mut watched = Watched::default();
+            let incomplete = each_finished(&app, &name, window, |finished| {
+                watched.runs.extend((finished.key == key).then_some(finished.run));
+            })
+            .await?;
+            if watched.runs.is_empty() {
+                return Err(Problem::not_found(format!(
+                    "there is no target {name}/{key}, and none was polled in this window: /v1/targets lists them"
+                )));
+            }
+            (watched, incomplete)
+        }
+    };
     let targets = BTreeMap::from([(key, watched)]);
-    Ok(Reply(account(&name, targets, window, source.limits().refresh, false)))
+    Ok(Reply(account(&name, targets, window, source.limits().refresh, incomplete)))
 }
 
 impl Watched {
@@ -207,18 +224,29 @@ async fn watched(
             break;
         }
     }
+    incomplete |= each_finished(app, source, (from, to), |finished| {
+        targets.entry(finished.key).or_default().runs.push(finished.run);
+    })
+    .await?;
+    Ok((targets, incomplete))
+}
+
+/// Goes through the finished runs of a source that touch the window; answers whether that is not all.
+async fn each_finished(
+    app: &App,
+    source: &str,
+    (from, to): (Time, Time),
+    mut take: impl FnMut(FinishedRun),
+) -> Result<bool, Problem> {
     let (mut row, mut runs) = (None, 0);
     loop {
         let page = app.store.source_runs(source, from, to, row, PAGE).await?;
         row = page.last().map(|finished| finished.row);
         runs += page.len();
         let last = page.len() < PAGE as usize;
-        for finished in page {
-            targets.entry(finished.key).or_default().runs.push(finished.run);
-        }
-        incomplete |= !last && runs >= RUNS_MAX;
-        if last || incomplete {
-            return Ok((targets, incomplete));
+        page.into_iter().for_each(&mut take);
+        if last || runs >= RUNS_MAX {
+            return Ok(!last);
         }
     }
 }

@@ -134,6 +134,21 @@ async fn the_stretches_of_a_target_are_read_part_by_part_from_the_newest_back() 
     scene.stop().await;
 }
 
+#[tokio::test]
+async fn a_target_that_is_gone_still_has_its_account() {
+    let scene = looked_at_twice().await;
+    scene.store.reconcile_roots("s", &[], scene.control.clock().now()).await.expect("roots");
+    let window = "from=1970-01-01T00:00:00Z&to=1970-01-01T00:02:00Z";
+    let (_, of_all) = scene.get(&format!("/v1/adherence/s?{window}")).await;
+    assert_eq!((&of_all["worst"][0]["key"], &of_all["worst"][0]["retired"]), (&json!("main"), &json!(true)));
+    let (status, alone) = scene.get(&format!("/v1/adherence/s/main?{window}")).await;
+    assert_eq!((status, &alone["worst"]), (200, &of_all["worst"]), "{alone}");
+    let never = "to=1969-01-01T00:00:00Z";
+    assert_eq!(scene.get(&format!("/v1/adherence/s/main?{never}")).await.0, 404, "of then nothing is known");
+    assert_eq!(scene.get(&format!("/v1/adherence/s/other?{window}")).await.0, 404);
+    scene.stop().await;
+}
+
 /// A scene whose target was looked at in two stretches, long ago.
 async fn looked_at_twice() -> Scene {
     let scene = Scene::with(json!({ "every": "1h" }), |_| {}).await;
