@@ -96,13 +96,13 @@ impl<'a> Leaf<'a> {
         }
     }
 
-    /// An instant: RFC 3339, or seconds (milliseconds beyond the year 5138) since 1970; 0 is how the upstream writes
-    /// "none".
+    /// An instant after 1970: RFC 3339, or seconds (milliseconds beyond the year 5138); 0, and the first second of the year 1,
+    /// are how upstreams write "none".
     pub(crate) fn time(&self) -> Option<Time> {
         if let Leaf::Text(text) = self
             && let Some(time) = Time::parse(text.trim())
         {
-            return Some(time);
+            return (time > Time(0)).then_some(time);
         }
         let seconds = match self.number()? {
             n if n <= 0.0 || n > SECONDS_MAX * 1_000.0 => return None,
@@ -380,7 +380,16 @@ mod tests {
         ] {
             assert_eq!(leaf(json).time(), expected, "{json}");
         }
-        for json in ["0", "-5", "null", "\"soon\"", "1e300", "[]"] {
+        for json in [
+            "0",
+            "-5",
+            "null",
+            "\"soon\"",
+            "1e300",
+            "[]",
+            "\"0001-01-01T00:00:00Z\"",
+            "\"1970-01-01T00:00:00Z\"",
+        ] {
             assert_eq!(leaf(json).time(), None, "{json}");
         }
         let fluc = leaf("\"2025-07-15T04:30:44.920959949Z\"").time();
