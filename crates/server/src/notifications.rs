@@ -1,6 +1,7 @@
 //! `/v1/notifications`: what alerts told, and who has read it.
 
 use axum::extract::{OriginalUri, State};
+use axum::response::{IntoResponse, Response};
 use http::StatusCode;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -12,7 +13,7 @@ use stakeout_store::{EventFilter, NotificationFilter, ReadMark};
 use crate::app::App;
 use crate::ask::{Asked, Path, page_size};
 use crate::problem::Problem;
-use crate::reply::{Reply, with_parameter};
+use crate::reply::{Reply, linked, with_parameter};
 use crate::schema::{Instant, Print};
 
 /// What an alert told.
@@ -102,14 +103,16 @@ pub(crate) async fn list(
     State(app): State<App>,
     OriginalUri(uri): OriginalUri,
     Asked(query): Asked<NotificationQuery>,
-) -> Result<Reply<Notifications>, Problem> {
+) -> Result<Response, Problem> {
     let limit = page_size(query.limit)?;
     let filter = NotificationFilter { unread: query.unread, user: query.user };
     let found = app.store.notifications(query.before.unwrap_or(u64::MAX), &filter, limit).await?;
     let unread = app.store.unread_notifications(filter.user.as_deref()).await?;
     let last = found.last().filter(|_| found.len() == limit as usize).map(|last| last.event.seq);
     let next = last.map(|seq| with_parameter(&uri, "before", &seq.to_string()));
-    Ok(Reply(Notifications { items: found.into_iter().map(Notification::from).collect(), next, unread }))
+    let items = found.into_iter().map(Notification::from).collect();
+    let page = Notifications { items, next, unread };
+    Ok(linked(Reply(&page).into_response(), page.next.as_deref()))
 }
 
 /// Marks one as read.

@@ -4,6 +4,7 @@
 //! file, too, and what is left is this file.
 
 use axum::extract::State;
+use http::Method;
 use schemars::Schema;
 use schemars::generate::{SchemaGenerator, SchemaSettings};
 use serde_json::{Map, Value as Json, json};
@@ -11,7 +12,7 @@ use serde_json::{Map, Value as Json, json};
 use crate::app::App;
 use crate::problem::{Body as ProblemBody, Sort};
 use crate::reply::Reply;
-use crate::route::{Content, Route};
+use crate::route::{Answer, Content, EVENT_STREAM, Route};
 
 /// The description.
 pub(crate) async fn serve(State(app): State<App>) -> Reply<Json> {
@@ -66,7 +67,8 @@ fn operation(route: &Route, generator: &mut SchemaGenerator) -> Json {
         "summary": route.summary,
         "responses": responses(route, generator),
     });
-    let parameters: Vec<Json> = path_parameters(route).chain(query_parameters(route)).collect();
+    let parameters = path_parameters(route).chain(query_parameters(route)).chain(header_parameters(route));
+    let parameters: Vec<Json> = parameters.collect();
     if !parameters.is_empty() {
         operation["parameters"] = Json::Array(parameters);
     }
@@ -121,6 +123,44 @@ fn query_parameters(route: &Route) -> impl Iterator<Item = Json> {
     })
 }
 
+/// What may be said in a header: what is known already, or how far a stream was read.
+fn header_parameters(route: &Route) -> impl Iterator<Item = Json> {
+    let mut told = Vec::new();
+    if route.answers.iter().any(|answer| is_tagged(route, answer)) {
+        told.push(("If-None-Match", json!({ "type": "string" }), "The `ETag` of the answer that you have."));
+    }
+    if route.answers.iter().any(|answer| matches!(answer.content, Content::Text(EVENT_STREAM))) {
+        let seq = json!({ "type": "integer", "minimum": 0 });
+        told.push(("Last-Event-ID", seq, "The last `id` that was read; the stream goes on after it."));
+    }
+    told.into_iter().map(|(name, schema, what)| {
+        json!({ "name": name, "in": "header", "required": false, "description": what, "schema": schema })
+    })
+}
+
+/// Whether an answer carries an `ETag`: every JSON that is read does.
+fn is_tagged(route: &Route, answer: &Answer) -> bool {
+    matches!(answer.content, Content::Json(_)) && route.method == Method::GET
+}
+
+/// The headers of an answer that somebody relies on.
+fn headers(route: &Route, answer: &Answer) -> Map<String, Json> {
+    let mut headers = Map::new();
+    if is_tagged(route, answer) {
+        headers.insert("ETag".to_owned(), header("What `If-None-Match` is compared with.", "string"));
+    }
+    if answer.in_parts {
+        let what =
+            "`<URL>; rel=\"next\"`: where the next part is, relative to this server; none on the last one.";
+        headers.insert("Link".to_owned(), header(what, "string"));
+    }
+    headers
+}
+
+fn header(what: &str, sort: &str) -> Json {
+    json!({ "description": what, "schema": { "type": sort } })
+}
+
 /// What may be left out of a query is optional there, never null.
 fn not_null(schema: &mut Json) {
     if let Some(types) = schema["type"].as_array_mut() {
@@ -162,8 +202,13 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Json {
         if let Some(content) = content {
             response["content"] = content;
         }
-        if matches!(answer.content, Content::Json(_)) && route.method == http::Method::GET {
-            responses.insert("304".to_owned(), json!({ "description": "What you have is still true" }));
+        let headers = headers(route, answer);
+        if !headers.is_empty() {
+            response["headers"] = Json::Object(headers.clone());
+        }
+        if is_tagged(route, answer) {
+            let unchanged = json!({ "description": "What you have is still true", "headers": headers });
+            responses.insert("304".to_owned(), unchanged);
         }
         responses.insert(answer.status.as_str().to_owned(), response);
     }
@@ -174,7 +219,11 @@ fn responses(route: &Route, generator: &mut SchemaGenerator) -> Json {
     for sort in problems {
         let schema = json!({ "$ref": "#/components/schemas/Problem" });
         let content = json!({ "application/problem+json": { "schema": schema } });
-        let response = json!({ "description": sort.title(), "content": content });
+        let mut response = json!({ "description": sort.title(), "content": content });
+        if sort.says_when() {
+            let what = "Seconds after which to try again, where that is known.";
+            response["headers"] = json!({ "Retry-After": header(what, "integer") });
+        }
         responses.insert(sort.status().as_str().to_owned(), response);
     }
     Json::Object(responses)

@@ -52,6 +52,11 @@ impl Sort {
         self.facts().0
     }
 
+    /// Whether a `Retry-After` may say when to try again.
+    pub(crate) fn says_when(self) -> bool {
+        matches!(self, Sort::TooManyTries | Sort::Unavailable)
+    }
+
     pub(crate) fn title(self) -> &'static str {
         self.facts().2
     }

@@ -97,7 +97,8 @@ impl<T: Serialize> IntoResponse for Page<T> {
     }
 }
 
-fn linked(mut response: Response, next: Option<&str>) -> Response {
+/// With the way to the next part, where there is one.
+pub(crate) fn linked(mut response: Response, next: Option<&str>) -> Response {
     let link = next.and_then(|next| HeaderValue::try_from(format!("<{next}>; rel=\"next\"")).ok());
     if let Some(link) = link {
         response.headers_mut().insert(header::LINK, link);

@@ -31,7 +31,12 @@ pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) what: &'static str,
     pub(crate) content: Content,
+    /// Whether it is a list whose `Link` header leads to the next part.
+    pub(crate) in_parts: bool,
 }
+
+/// The type of a stream of events.
+pub(crate) const EVENT_STREAM: &str = "text/event-stream";
 
 /// What an answer carries.
 pub(crate) enum Content {
@@ -126,19 +131,28 @@ impl Route {
     /// Answers JSON of this shape.
     pub(crate) fn answers<T: JsonSchema>(mut self, what: &'static str) -> Route {
         let content = Content::Json(|generator| generator.subschema_for::<T>());
-        self.answers.push(Answer { status: StatusCode::OK, what, content });
+        self.answers.push(Answer { status: StatusCode::OK, what, content, in_parts: false });
         self
+    }
+
+    /// Answers a list of this shape, part by part.
+    pub(crate) fn answers_parts<T: JsonSchema>(self, what: &'static str) -> Route {
+        let mut route = self.answers::<T>(what);
+        route.answers.iter_mut().for_each(|answer| answer.in_parts = true);
+        route
     }
 
     /// Answers text of this type.
     pub(crate) fn answers_text(mut self, mime: &'static str, what: &'static str) -> Route {
-        self.answers.push(Answer { status: StatusCode::OK, what, content: Content::Text(mime) });
+        let content = Content::Text(mime);
+        self.answers.push(Answer { status: StatusCode::OK, what, content, in_parts: false });
         self
     }
 
     /// Answers that it is done.
     pub(crate) fn answers_nothing(mut self, what: &'static str) -> Route {
-        self.answers.push(Answer { status: StatusCode::NO_CONTENT, what, content: Content::Nothing });
+        let content = Content::Nothing;
+        self.answers.push(Answer { status: StatusCode::NO_CONTENT, what, content, in_parts: false });
         self
     }
 

@@ -9,7 +9,7 @@ use serde_json::Value as Json;
 use crate::access::{self, Scope, SessionView};
 use crate::problem::Sort;
 use crate::reply::Page;
-use crate::route::Route;
+use crate::route::{EVENT_STREAM, Route};
 use crate::tables::venues;
 use crate::{
     adherence, events, fpv, health, history, kv, metrics, openapi, polls, racing, records, settings, sources,
@@ -93,7 +93,7 @@ fn watched() -> Vec<Route> {
         Route::get("/v1/targets", targets::list)
             .about("targets", "Lists targets")
             .query::<targets::TargetQuery>()
-            .answers::<Page<targets::Target>>("A page of targets"),
+            .answers_parts::<Page<targets::Target>>("A page of targets"),
         Route::get("/v1/targets/{source}/{key}", targets::one)
             .about("targets", "One target: when it is due, and why")
             .part("source", SOURCE)
@@ -111,14 +111,14 @@ fn watched() -> Vec<Route> {
             .part("source", SOURCE)
             .part("key", KEY)
             .query::<polls::TargetPolls>()
-            .answers::<Vec<polls::Poll>>("The polls; the `Link` header leads to those before them")
+            .answers_parts::<Vec<polls::Poll>>("The polls; the `Link` header leads to those before them")
             .or(&[Sort::NotFound]),
         Route::get("/v1/targets/{source}/{key}/runs", adherence::runs)
             .about("polls", "The stretches of regular polling of a target, the oldest first")
             .part("source", SOURCE)
             .part("key", KEY)
             .query::<adherence::TargetRuns>()
-            .answers::<Vec<targets::Stretch>>(
+            .answers_parts::<Vec<targets::Stretch>>(
                 "Those that touch the window; the `Link` header leads to those before them",
             )
             .or(&[Sort::NotFound]),
@@ -126,13 +126,15 @@ fn watched() -> Vec<Route> {
             .about("polls", "The finished stretches of regular polling of all targets of a source")
             .part("source", SOURCE)
             .query::<adherence::RunQuery>()
-            .answers::<Page<adherence::Finished>>("A page of those that touch the window, as they ended")
+            .answers_parts::<Page<adherence::Finished>>(
+                "A page of those that touch the window, as they ended",
+            )
             .or(&[Sort::NotFound]),
         Route::get("/v1/records/{source}", records::list)
             .about("records", "Lists the records of a source, also of one that is no longer configured")
             .part("source", SOURCE)
             .query::<records::RecordQuery>()
-            .answers::<Page<records::Record>>("A page of records"),
+            .answers_parts::<Page<records::Record>>("A page of records"),
         Route::get("/v1/records/{source}/{record}", records::one)
             .about("records", "One record")
             .part("source", SOURCE)
@@ -144,7 +146,7 @@ fn watched() -> Vec<Route> {
             .part("source", SOURCE)
             .part("record", RECORD)
             .query::<history::HistoryQuery>()
-            .answers::<Page<history::Row>>("Rows of history, the oldest first")
+            .answers_parts::<Page<history::Row>>("Rows of history, the oldest first")
             .or(&[Sort::NotFound]),
         Route::get("/v1/adherence/{source}", adherence::of_source)
             .about(
@@ -165,7 +167,7 @@ fn watched() -> Vec<Route> {
         Route::get("/v1/polls", polls::list)
             .about("polls", "Lists notable polls of all targets, the newest first")
             .query::<polls::PollQuery>()
-            .answers::<Page<polls::Poll>>("A page of polls")
+            .answers_parts::<Page<polls::Poll>>("A page of polls")
             .or(&[Sort::NotFound]),
     ]
 }
@@ -176,12 +178,12 @@ fn told() -> Vec<Route> {
         Route::get("/v1/events", events::list)
             .about("events", "Lists events; the cursor is the sequence number")
             .query::<events::EventQuery>()
-            .answers::<Page<events::Event>>("A page of events"),
+            .answers_parts::<Page<events::Event>>("A page of events"),
         Route::get("/v1/events/stream", stream::stream)
             .about("events", "Events and published values as they happen (Server-Sent Events)")
             .query::<stream::StreamQuery>()
             .answers_text(
-                "text/event-stream",
+                EVENT_STREAM,
                 "Messages `event`, `kv`, `heartbeat`, `resync`; with `polls` also `poll`, `targets`, `pulse`",
             )
             .or(&[Sort::Unavailable]),
@@ -193,7 +195,9 @@ fn told() -> Vec<Route> {
         Route::get("/v1/kv", kv::list)
             .about("kv", "Lists published values")
             .query::<kv::KvQuery>()
-            .answers::<Vec<kv::Value>>("By namespace and key; the `Link` header leads to those after them"),
+            .answers_parts::<Vec<kv::Value>>(
+                "By namespace and key; the `Link` header leads to those after them",
+            ),
         Route::get("/v1/kv/{namespace}/{key}", kv::one)
             .about("kv", "One published value, as it is")
             .part("namespace", "The namespace.")
@@ -278,7 +282,7 @@ fn of_racing() -> Vec<Route> {
             .about("racing", "Lists races")
             .part("source", SOURCE)
             .query::<racing::RaceQuery>()
-            .answers::<Vec<records::Record>>("Races, by start")
+            .answers_parts::<Vec<records::Record>>("Races, by start")
             .or(&[Sort::NotFound]),
         Route::get("/v1/racing/{source}/next", racing::next)
             .about("racing", "The race that starts next")
@@ -339,10 +343,14 @@ fn of_tables() -> Vec<Route> {
     vec![
         about(Route::get("/v1/tables/{source}/just-opened", tables::just_opened), "Tables that just opened")
             .query::<tables::TableQuery>()
-            .answers::<Vec<tables::Day>>("By date and venue; the `Link` header leads to those after them"),
+            .answers_parts::<Vec<tables::Day>>(
+                "By date and venue; the `Link` header leads to those after them",
+            ),
         about(Route::get("/v1/tables/{source}/still-open", tables::still_open), "Tables that are still open")
             .query::<tables::TableQuery>()
-            .answers::<Vec<tables::Day>>("By date and venue; the `Link` header leads to those after them"),
+            .answers_parts::<Vec<tables::Day>>(
+                "By date and venue; the `Link` header leads to those after them",
+            ),
         about(
             Route::get("/v1/tables/{source}/buckets", tables::buckets),
             "The searches, and how they are doing",
@@ -356,7 +364,7 @@ fn of_tables() -> Vec<Route> {
         .or(&[Sort::Unavailable]),
         about(Route::get("/v1/tables/{source}/venues", venues::list), "Lists venues")
             .query::<venues::VenueQuery>()
-            .answers::<Vec<records::Record>>("Venues; the `Link` header leads to those after them"),
+            .answers_parts::<Vec<records::Record>>("Venues; the `Link` header leads to those after them"),
         venue(
             Route::get("/v1/tables/{source}/venues/{venue}", venues::one),
             "What opened at a venue, and when",

@@ -42,7 +42,7 @@ pub(super) fn of_alerts() -> Vec<Route> {
         Route::get("/v1/notifications", notifications::list)
             .about("alerts", "Lists what alerts told, the newest first")
             .query::<notifications::NotificationQuery>()
-            .answers::<notifications::Notifications>("A page, and how many nobody has read"),
+            .answers_parts::<notifications::Notifications>("A page, and how many nobody has read"),
         Route::post("/v1/notifications/{seq}/read", notifications::read_one)
             .scope(Scope::Operate)
             .about("alerts", "Marks a notification as read")
