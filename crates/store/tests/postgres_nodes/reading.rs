@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use stakeout_core::Fingerprint;
+use stakeout_core::{Fingerprint, Time};
 use stakeout_store::conformance::story::{SOURCE, World, print, request};
 use stakeout_store::{ClaimRequest, EventFilter, RecordFilter, Store as _};
 use tokio::task::JoinSet;
@@ -162,4 +162,37 @@ async fn the_engine_does_not_wait_behind_those_who_look_on() {
     assert!(looks.try_join_next().is_none(), "they still wait");
     raw.batch_execute("COMMIT").await.expect("lets go");
     assert_eq!(looks.join_all().await, [0; LOOKS]);
+}
+
+/// Whether targets were polled before is one step in an index for each; also when it was planned while nobody had been.
+#[tokio::test]
+async fn who_was_polled_before_is_found_without_reading_all_runs() {
+    const TARGETS: i64 = 50;
+    const TIMES: i64 = 10;
+    let url = database!();
+    let raw = raw(&url).await;
+    let keys: Vec<String> = (0..TARGETS).map(|n| format!("t{n:02}")).collect();
+    let keys: Vec<&str> = keys.iter().map(String::as_str).collect();
+    let world = World::with(open(&url).await, &keys).await;
+    raw.batch_execute("ALTER TABLE runs SET (autovacuum_enabled = off)").await.expect("nobody analyses");
+    let mut targets = Vec::new();
+    for key in &keys {
+        targets.push(world.row(key).await.id);
+    }
+    let before = async |moment: i64, found: usize| {
+        for _ in 0..TIMES {
+            let polled = world.store.polled_before(&targets, Time(moment)).await.expect("runs");
+            assert_eq!(polled.len(), found);
+        }
+    };
+    before(90, 0).await;
+    let fill = "INSERT INTO runs (target_id, source_id, key, from_us, to_us, body)
+        SELECT id, source_id, key, n, n + 1, '' FROM targets, generate_series(1, 100) AS n";
+    raw.batch_execute(fill).await.expect("filled");
+    before(90, keys.len()).await;
+    let_everyone_go(world, &raw).await;
+    let read =
+        "SELECT seq_tup_read + coalesce(idx_tup_fetch, 0) FROM pg_stat_user_tables WHERE relname = 'runs'";
+    let (read, asked) = (number(&raw, read).await, TIMES * TARGETS);
+    assert!(read <= 2 * asked, "{read} runs read for {asked}");
 }
