@@ -81,6 +81,9 @@ export function keyed(parent, items, keyOf, make, update) {
 	}
 }
 
+// What became of what was asked for.
+export const saying = () => h("span.says", { role: "status" });
+
 // A shape that says what the words beside it say.
 export const sign = (shape, tone) => h(`span.${tone}`, { "aria-hidden": "true" }, shape);
 

@@ -42,10 +42,11 @@ export function toStart(start, now, over) {
 	return start >= now ? `in ${clockOf(start - now)}` : `Delayed +${clockOf(now - start)}`;
 }
 
-const HOUR = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
-const SECOND = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit", hourCycle: "h23" });
-const DAY = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short" });
-const FULL = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium", hourCycle: "h23" });
+const format = (parts) => new Intl.DateTimeFormat(undefined, { hourCycle: "h23", ...parts });
+const HOUR = format({ hour: "2-digit", minute: "2-digit" });
+const SECOND = format({ hour: "2-digit", minute: "2-digit", second: "2-digit" });
+const DAY = format({ weekday: "short", day: "numeric", month: "short" });
+const FULL = format({ dateStyle: "medium", timeStyle: "medium" });
 
 export const hour = (ms) => (ms == null ? "–" : HOUR.format(ms));
 export const second = (ms) => (ms == null ? "–" : SECOND.format(ms));
@@ -112,6 +113,15 @@ export const cause = (name) => CAUSES[name] ?? (name ?? "").replaceAll("_", " ")
 export const causes = (counts) => Object.entries(counts).sort((a, b) => b[1] - a[1]).map(([name, n]) => `${cause(name)} ${num(n)}`).join(", ");
 
 export const plural = (n, one, many = `${one}s`) => `${num(n)} ${n === 1 ? one : many}`;
+
+// A value as somebody types it: JSON, or else a text.
+export function parsed(words) {
+	try {
+		return JSON.parse(words);
+	} catch {
+		return words;
+	}
+}
 
 export function plain(value) {
 	if (value == null) return "–";

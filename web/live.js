@@ -43,8 +43,6 @@ export const live = {
 		look();
 	},
 
-	retry: () => wake?.(),
-
 	// Begins anew at once, as somebody else perhaps.
 	again() {
 		stream?.abort();

@@ -13,13 +13,11 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 	let asking = false;
 	let again = false;
 	let waiting = false;
-	let shown = false;
 	let fetched = 0;
 	let failed = null;
 	let greyed = null;
 	const stop = new AbortController();
-	const note = h("p.state.loading", { role: "status" }, "Loading…");
-	const banner = h("p.state", { role: "status" });
+	const banner = h("p.state.loading", { role: "status" }, "Loading…");
 	const since = h("span.num");
 
 	const soon = (ms) => {
@@ -38,7 +36,6 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 			if (stop.signal.aborted) return;
 			failed = null;
 			fetched = performance.now();
-			shown = true;
 			say();
 			show(data);
 		} catch (error) {
@@ -67,13 +64,12 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 
 	// Loading, failed and stale are said where the data would be.
 	function say() {
-		note.remove();
 		banner.remove();
-		grey(Boolean(failed && shown));
+		grey(Boolean(failed && fetched));
 		if (!failed) return;
-		if (shown) put(banner, `Stale: ${failed.message}. What is shown is `, since, " old and is asked for again.");
+		if (fetched) put(banner, `Stale: ${failed.message}. What is shown is `, since, " old and is asked for again.");
 		else put(banner, h("strong", "This cannot be shown. "), `${failed.message}. ${hint(failed)}`);
-		banner.className = shown ? "state stale" : "state failed";
+		banner.className = fetched ? "state stale" : "state failed";
 		place.prepend(banner);
 	}
 
@@ -86,7 +82,7 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 		}, Math.max(SOON_MS, fetched + least - performance.now()));
 	}
 
-	page.end(tick(() => failed && shown && text(since, span(performance.now() - fetched))));
+	page.end(tick(() => failed && fetched && text(since, span(performance.now() - fetched))));
 	page.end(live.on("back", () => soon(0)));
 	for (const [name, matters] of Object.entries(news)) page.end(live.on(name, (message) => matters(message) && later()));
 	page.end(() => {
@@ -94,7 +90,7 @@ export function watch(page, { load, show, every = 30_000, least = SOON_MS, place
 		clearTimeout(timer);
 		grey(false);
 	});
-	place.prepend(note);
+	place.prepend(banner);
 	run();
 	return { again: () => soon(0), later };
 }

@@ -1,4 +1,4 @@
-import { Problem, change, cls, col, fig, get, h, keyed, panel, path, plain, put, say, sign, sourcesOf, table, text, time, timeOf, watch } from "../kit.js";
+import { Problem, change, cls, col, fig, get, h, keyed, panel, path, plain, put, say, saying, sign, sourcesOf, table, text, time, timeOf, watch } from "../kit.js";
 import { conditions, form } from "../parts/rule.js";
 import { SEVERITY, sound } from "../toasts.js";
 
@@ -25,10 +25,12 @@ async function act(says, work, done) {
 	}
 }
 
+const button = (words, name, click) => h("button.quiet", { "aria-label": `${words} ${name}`, click }, words);
+
 function notifications(page) {
 	const list = h("ol.feed.rung", { "aria-label": "Notifications" });
 	const none = h("p.soft", "Nothing has rung yet.");
-	const says = h("span.says", { role: "status" });
+	const says = saying();
 	const place = h("div");
 	let newest = 0;
 	let most = 12;
@@ -63,8 +65,8 @@ function notifications(page) {
 			text(more, `Show all ${rows.length}`);
 			keyed(list, rows.slice(0, most), (one) => one.seq, (one) => {
 				const [shape, tone] = SEVERITY[one.severity] ?? SEVERITY.info;
-				const mark = h("button.quiet", { "aria-label": `Mark read: ${one.title}`, click: () => read(() => change("POST", path("/v1/notifications", one.seq, "read"))) }, "Mark read");
-				return h("li", { "data-seq": one.seq }, sign(shape, tone), timeOf(time(one.at), "age"), h("span.type", one.alert),
+				const mark = button("Mark read", one.title, () => read(() => change("POST", path("/v1/notifications", one.seq, "read"))));
+				return h("li", { "data-seq": one.seq }, sign(shape, tone), timeOf(time(one.at)), h("span.type", one.alert),
 					h("b", one.title), h("span.what", one.text), one.user ? h("span.soft", `for ${one.user}`) : null, mark);
 			}, (node, one) => {
 				cls(node, one.read_at ? "" : "you");
@@ -76,7 +78,7 @@ function notifications(page) {
 }
 
 function rules(page) {
-	const says = h("span.says", { role: "status" });
+	const says = saying();
 	const place = h("div");
 	const tried = h("div");
 	const again = () => listed.again();
@@ -96,9 +98,8 @@ function rules(page) {
 		const quiet = done.kept_quiet ? `, and kept quiet ${done.kept_quiet} times` : "";
 		put(tried, h("h3", { role: "status" }, `${name} would have rung ${times} in the last 24 h${quiet}${done.cut ? ". There was more than is looked at." : "."}${done.remarks.map((words) => ` ${words[0].toUpperCase()}${words.slice(1)}.`).join("")}`),
 			h("ol.feed", { "aria-label": "What would have been sent" }, ...done.rings.slice(-50).reverse().map((ring) =>
-				h("li", sign("·", "soft"), timeOf(time(ring.at), "age"), h("b", ring.title), h("span.what", ring.text)))));
+				h("li", sign("·", "soft"), timeOf(time(ring.at)), h("b", ring.title), h("span.what", ring.text)))));
 	}
-	const button = (words, name, click) => h("button.quiet", { "aria-label": `${words} ${name}`, click }, words);
 	const grid = table({
 		caption: "Rules in force", key: (one) => one.name, none: "No rule yet: make one below.",
 		says: (one) => JSON.stringify(one),
@@ -124,7 +125,7 @@ function rules(page) {
 }
 
 function sinks(page) {
-	const says = h("span.says", { role: "status" });
+	const says = saying();
 	const place = h("div");
 	const dead = h("ol.feed", { "aria-label": "Deliveries that were given up" });
 	const grid = table({
@@ -135,16 +136,15 @@ function sinks(page) {
 			fig("Waiting", (one) => plain(one.waiting)), fig("Given up", (one) => plain(one.dead)),
 		],
 	});
-	const choose = (what, sink, event, words) => act(says, () => change("POST", path("/v1/deliveries", what), { sink, event }), words).then(() => state.again());
+	const choose = (what, { sink, event }, words) => act(says, () => change("POST", path("/v1/deliveries", what), { sink, event }), words).then(() => state.again());
 	const state = watch(page, {
 		every: 5_000, event: isAlert, place,
 		load: (signal) => Promise.all([get("/v1/sinks", signal), get("/v1/deliveries/dead?limit=50", signal)]),
 		show: ([found, given]) => {
 			grid.update(found);
-			keyed(dead, given, (one) => `${one.sink} ${one.event}`, (one) => h("li", sign("✕", "bad"), timeOf(time(one.at), "age"),
+			keyed(dead, given, (one) => `${one.sink} ${one.event}`, (one) => h("li", sign("✕", "bad"), timeOf(time(one.at)),
 				h("span.type", `${one.sink} · ${one.tries} tries`), h("b", `${one.type} ${one.subject}`), h("span.what", one.error),
-				h("span", h("button.quiet", { "aria-label": `Retry event ${one.event} to ${one.sink}`, click: () => choose("retry", one.sink, one.event, "to be tried again") }, "Retry"),
-					h("button.quiet", { "aria-label": `Drop event ${one.event} to ${one.sink}`, click: () => choose("drop", one.sink, one.event, "dropped") }, "Drop"))));
+				h("span", button("Retry", `event ${one.event} to ${one.sink}`, () => choose("retry", one, "to be tried again")), button("Drop", `event ${one.event} to ${one.sink}`, () => choose("drop", one, "dropped")))));
 		},
 	});
 	return panel("Sinks", place, grid.node, says, dead);

@@ -17,9 +17,9 @@ export function mount(root, page) {
 	page.put(h("section.panel", { "aria-label": "Events" }, h("div.bar", sources, types, chip, h("span.grow"), box.node), list.node));
 
 	function sift() {
-		for (const line of list.node.querySelectorAll("li")) line.hidden = !line.textContent.toLowerCase().includes(box.words);
+		for (const line of list.node.querySelectorAll("li")) line.hidden = !box.finds(line.textContent);
 	}
-	const watcher = new MutationObserver(() => box.words && sift());
+	const watcher = new MutationObserver(() => page.get("q") && sift());
 	watcher.observe(list.node, { childList: true, subtree: true });
 	page.end(() => watcher.disconnect());
 

@@ -92,6 +92,8 @@ function pilotOf() {
 const nameOf = (race) => (race ? `Race ${race.order ?? "–"}${race.round == null ? "" : `, round ${race.round}-${race.number ?? "?"}`}` : "");
 const NONE = { Current: "No race is up. It appears here as soon as the event has one.", Last: "No race has been flown yet.", Next: "No race comes after the current one." };
 
+const moved = ({ position_change: by }) => (by > 0 ? " ▲" : by < 0 ? " ▼" : "");
+
 function raceCard(page, words, large = false) {
 	let race = null;
 	let best = null;
@@ -101,7 +103,7 @@ function raceCard(page, words, large = false) {
 		cls(item, `num${one.seconds === pilot.best_lap_seconds ? " best" : ""}`);
 	}) };
 	const flown = [
-		fig("Pos", (pilot) => (race.state === "waiting" || race.state === "staging" ? "" : `${pilot.position}${pilot.position_change > 0 ? " ▲" : pilot.position_change < 0 ? " ▼" : ""}`), { tell: "quiet" }),
+		fig("Pos", (pilot) => (race.state === "waiting" || race.state === "staging" ? "" : `${pilot.position}${moved(pilot)}`), { tell: "quiet" }),
 		fig("Laps", (pilot) => (race.target_laps ? `${pilot.laps}/${race.target_laps}` : pilot.laps), { tell: true }),
 		fig("Last", (pilot) => lap(pilot.last_lap_seconds), { unit: "s", tell: true }),
 		fig("Best", (pilot) => `${lap(pilot.best_lap_seconds)}${pilot.best_lap_seconds != null && pilot.best_lap_seconds === best ? " ★" : ""}`, { unit: "s", tell: true }),
@@ -132,7 +134,7 @@ function leaderTable() {
 	const grid = table({
 		caption: "Leaderboard of the event", key: (row) => row.pilot, state: (row) => (row.pilot === you ? "you" : ""),
 		columns: [
-			{ head: "Pilot", cls: "name", value: (row) => row.name ?? row.pilot }, fig("Pos", (row) => `${row.position}${row.position_change > 0 ? ` ▲${row.position_change}` : row.position_change < 0 ? ` ▼${-row.position_change}` : ""}`, { tell: "quiet" }),
+			{ head: "Pilot", cls: "name", value: (row) => row.name ?? row.pilot }, fig("Pos", (row) => `${row.position}${moved(row)}${Math.abs(row.position_change) || ""}`, { tell: "quiet" }),
 			fig("Laps", (row) => num(row.laps), { tell: "quiet" }), fig("Best in a row", (row) => lap(row.best_consecutive_seconds), { unit: "s", tell: true }),
 			fig("Best lap", (row) => lap(row.best_lap_seconds), { unit: "s", tell: true }), fig("Holeshot", (row) => lap(row.holeshot_seconds), { unit: "s" }),
 		],

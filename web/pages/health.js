@@ -9,7 +9,7 @@ const WINDOWS = { "1h": 60, "6h": 360, "24h": 1440 };
 export function mount(root, page) {
 	const store = panel("Process and store", h("dl.facts"));
 	const sources = h("div.stack");
-	const zoom = choice(page, "window", () => Object.keys(WINDOWS).map((name) => [name, name]), "24h", "Which window", () => again.again());
+	const zoom = choice(page, "window", () => Object.keys(WINDOWS).map((name) => [name]), "24h", "Which window", () => again.again());
 	const errors = errorPanel();
 	let health = null;
 	page.put(store, h("div.bar", h("span.grow"), h("span.soft", "adherence of the last "), zoom.node), sources, errors.node);

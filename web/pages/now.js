@@ -54,7 +54,7 @@ function strip(source) {
 		text(asked, perSecond == null ? "…" : rate(perSecond));
 		text(of, `of ${most}${budget == null ? "" : `, budget ${rate(budget)}`}`);
 		bar.update(perSecond ?? 0, limits.requests_per_second, budget, `${perSecond == null ? "measuring" : rate(perSecond)} of at most ${most} requests`);
-		for (const [name, value] of facts) text(value, num(vitals[name]), name === "late" || name === "missed" || name === "failed");
+		for (const [name, value] of facts) text(value, num(vitals[name]), ["late", "missed", "failed"].includes(name));
 		cls(node.querySelector(".missed"), `missed${vitals.missed ? " bad" : ""}`);
 		cls(node.querySelector(".failed"), `failed${vitals.failed ? " warn" : ""}`);
 		text(p99, atMost(vitals.lateness_ms_p99));
@@ -112,7 +112,7 @@ function targets(page) {
 	function render() {
 		const which = scope.value;
 		let shown = rows.filter((row) => which === "all" || (which === "failing" ? row.last_outcome === "failed" : row.enabled && row.due));
-		if (box.words) shown = shown.filter((row) => `${row.label} ${row.key} ${row.phase} ${row.source}`.toLowerCase().includes(box.words));
+		shown = shown.filter((row) => box.finds(`${row.label} ${row.key} ${row.phase} ${row.source}`));
 		text(count, `${num(Math.min(shown.length, ROWS_MAX))} of ${more ? `the ${num(rows.length)} that are due next; there are more` : num(rows.length)}`);
 		none.hidden = shown.length > 0;
 		grid.node.hidden = !shown.length;

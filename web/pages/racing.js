@@ -22,7 +22,7 @@ export function mount(root, page) {
 	const wanted = (race) => {
 		const [c, t] = [country.value, type.value];
 		return (c === "all" || race.country === c) && (t === "all" || race.type === t)
-			&& (!box.words || `${race.label} ${race.name ?? ""}`.toLowerCase().includes(box.words));
+			&& box.finds(`${race.label} ${race.name ?? ""}`);
 	};
 
 	function render() {
@@ -71,9 +71,8 @@ export function mount(root, page) {
 
 function card(race) {
 	const time = timeOf(race.at, "start");
-	const node = h("li", h("a.row", { href: raceHref(race.source, race.id) }, time, h("b"), h("span.soft.name"), h("span.soft.more")));
-	node.time = time;
-	return node;
+	const link = h("a.row", { href: raceHref(race.source, race.id) }, time, h("b"), h("span.soft.name"), h("span.soft.more"));
+	return Object.assign(h("li", link), { time });
 }
 
 function updateCard(node, race) {
@@ -94,9 +93,7 @@ function updateMeeting(node, { meeting, races }) {
 		const time = timeOf(race.at, "start");
 		const link = h("a.race", { href: raceHref(race.source, race.id) }, h("small", `R${race.race_number ?? "?"}`), time, h("span.status"));
 		link.race = race.id;
-		const line = h("li", link);
-		line.time = time;
-		return line;
+		return Object.assign(h("li", link), { time });
 	}, (line, race) => {
 		const link = line.firstChild;
 		line.time.set(race.at, "start", isRunning(race));

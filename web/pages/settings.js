@@ -1,4 +1,4 @@
-import { Problem, attr, change, cls, get, h, keyed, panel, path, plain, say, span, text, watch } from "../kit.js";
+import { Problem, attr, change, cls, get, h, keyed, panel, parsed, path, plain, say, saying, span, text, watch } from "../kit.js";
 
 export const title = "Settings";
 
@@ -25,9 +25,7 @@ function sourcePanel(name, again) {
 	node.update = (rows) => keyed(list, rows, (one) => one.key, (one) => {
 		const short = one.key.startsWith(prefix) ? one.key.slice(prefix.length) : one.key;
 		const line = row(one.key, again, `${short} of ${name}`);
-		const made = h("div.setting", h("label", { for: line.input.id }, h("b", short), h("small.soft", one.about)), h("span.num.current"), line.input, line.apply, line.reset, line.says);
-		made.line = line;
-		return made;
+		return Object.assign(h("div.setting", h("label", { for: line.input.id }, h("b", short), h("small.soft", one.about)), h("span.num.current"), line.input, line.apply, line.reset, line.says), { line });
 	}, (made, one) => {
 		const inWords = one.unit === "ms" && one.value >= 1000 ? ` (${span(one.value)})` : "";
 		text(made.querySelector(".current"), one.value == null ? "as configured" : `${plain(one.value)} ${one.unit}${inWords}`.trim(), true);
@@ -41,7 +39,7 @@ let serial = 0;
 
 // Input, buttons and what the server says of the value.
 function row(key, again, label) {
-	const says = h("span.says", { role: "status" });
+	const says = saying();
 	const input = h("input.num", { id: `setting-${(serial += 1)}`, "aria-label": label, placeholder: "new value", autocomplete: "off", size: 10 });
 	const apply = h("button", { disabled: true, click: () => set(false) }, "Set");
 	const reset = h("button.quiet", { hidden: true, title: "Back to the configuration file", click: () => unset() }, "Take back");
@@ -51,18 +49,11 @@ function row(key, again, label) {
 		cls(says, `says ${good ? "good" : "bad"}`);
 		attr(input, "aria-invalid", words && !good ? "true" : null);
 	};
-	const parsed = () => {
-		try {
-			return JSON.parse(input.value);
-		} catch {
-			return input.value;
-		}
-	};
 	async function set(check) {
 		if (!input.value.trim()) return show(true, "");
 		const sent = input.value;
 		try {
-			await change("PUT", path("/v1/settings", key), { value: parsed(), check });
+			await change("PUT", path("/v1/settings", key), { value: parsed(input.value), check });
 			if (sent !== input.value) return;
 			apply.disabled = false;
 			show(true, check ? "would be accepted" : "set, and in effect");

@@ -9,7 +9,7 @@ export function mount(root, page) {
 		event.preventDefault();
 		try {
 			await change("POST", "/v1/session", { token: input.value.trim() });
-			live.retry();
+			live.again();
 			const to = page.get("to") ?? "/";
 			history.replaceState(null, "", /^\/(?!\/)/.test(to) ? to : "/");
 			dispatchEvent(new PopStateEvent("popstate"));

@@ -9,7 +9,7 @@ export function mount(root, page) {
 	const again = () => lists.again();
 	const shows = choice(page, "count", () => [["open", "Open tables"], ["drops", "Openings in 24 h"]], "open", "What the numbers count", () => answer && render());
 	const heat = heatPanel(page, again);
-	const sizes = choice(page, "party", () => [["any", "Any size"], ...[...offered].sort((a, b) => a - b).map((size) => [size, size])], "any", "Party size", again);
+	const sizes = choice(page, "party", () => [["any", "Any size"], ...[...offered].sort((a, b) => a - b).map((size) => [size])], "any", "Party size", again);
 	const follow = choice(page, "venues", () => [["all", "All venues"], ["followed", "Followed"]], "all", "Which venues", again);
 	const box = filterBox(page, "Filter by venue or neighbourhood", () => answer && render());
 	const pick = sourceChoice(page, again);
@@ -28,8 +28,8 @@ export function mount(root, page) {
 		const [just, still] = [answer.fresh, answer.open].map(({ items }) => flat(items));
 		for (const { slot } of [...just, ...still]) slot.party_sizes.forEach((size) => offered.add(String(size)));
 		sizes.render();
-		fresh.update(answer, answer.fresh, just.sort((a, b) => time(b.slot.opened_at) - time(a.slot.opened_at)), box.words);
-		open.update(answer, answer.open, still.sort((a, b) => a.slot.start.localeCompare(b.slot.start) || (a.venue.venue_name ?? "").localeCompare(b.venue.venue_name ?? "")), box.words);
+		fresh.update(answer, answer.fresh, just.sort((a, b) => time(b.slot.opened_at) - time(a.slot.opened_at)), box);
+		open.update(answer, answer.open, still.sort((a, b) => a.slot.start.localeCompare(b.slot.start) || (a.venue.venue_name ?? "").localeCompare(b.venue.venue_name ?? "")), box);
 	}
 
 	const lists = watch(page, {
@@ -98,11 +98,11 @@ function heatPanel(page, changed) {
 
 // Several markets may have a bucket at the same time of the same day: their sum, with each of them in words.
 function together(some, count) {
-	const sum = (name) => some.reduce((total, bucket) => total + (bucket[name] ?? 0), 0);
+	const sums = ["open_slots", "venues_open", "drops_24h", "drops_open"].map((name) => [name, some.reduce((total, bucket) => total + (bucket[name] ?? 0), 0)]);
 	const [first] = some;
 	if (some.length === 1) return first;
 	const scans = some.map((bucket) => bucket.last_scan);
-	return { ...first, open_slots: sum("open_slots"), venues_open: sum("venues_open"), drops_24h: sum("drops_24h"), drops_open: sum("drops_open"), stale: some.some((bucket) => bucket.stale),
+	return { ...first, ...Object.fromEntries(sums), stale: some.some((bucket) => bucket.stale),
 		last_scan: scans.includes(null) ? null : scans.sort()[0], each: some.map((bucket) => `${bucket.market || "one market"} ${num(count(bucket))}`).join(", ") };
 }
 
@@ -135,7 +135,7 @@ function slotList(words, emptiness, changed) {
 	} }, "More");
 	self.node = panel(words, [count], none, list, more);
 	self.update = ({ source, followed }, { next }, slots, filter) => {
-		const found = slots.filter(({ venue }) => !filter || `${venue.venue_name} ${venue.neighborhood}`.toLowerCase().includes(filter));
+		const found = slots.filter(({ venue }) => filter.finds(`${venue.venue_name} ${venue.neighborhood}`));
 		[here, beyond] = [found.length, Boolean(next)];
 		const all = `${num(here)}${beyond ? " and more" : ""}`;
 		none.hidden = here > 0;
@@ -155,7 +155,7 @@ function slotLine(source, { venue }) {
 		text(line.querySelector(".soft"), one.neighborhood ?? "");
 		text(line.querySelector(".when"), slotTime(slot.start));
 		text(line.querySelector(".sizes"), slot.party_sizes?.length ? `for ${slot.party_sizes.join(", ")}` : "");
-		opened.set(time(slot.opened_at), "age");
+		opened.set(time(slot.opened_at));
 		attr(opened, "title", `first seen ${slot.first_seen}, last seen ${slot.last_seen}; ${slot.evidence === "empty_prev" ? "the bucket was empty before" : "the venue had nothing before"}`);
 		star.update(followed.has(one.venue_id));
 	};

@@ -11,7 +11,7 @@ export function mount(root, page) {
 	if (!key) return;
 	const base = ["/v1/targets", source, key];
 	let data = null;
-	const zoom = choice(page, "window", () => Object.keys(WINDOWS).map((name) => [name, name]), "1h", "How far back", () => lines.again());
+	const zoom = choice(page, "window", () => Object.keys(WINDOWS).map((name) => [name]), "1h", "How far back", () => lines.again());
 	const line = track(page, true);
 	const log = pollLog([...base, "polls"]);
 	const why = whyPanel(source, key);
@@ -118,8 +118,8 @@ function whyPanel(source, key) {
 		text(reason, target.due ? `Due ${second(time(target.due))} (phase ${target.phase}, every ${span(target.interval_ms)}): ${said(target.reason)}.` : target.enabled ? `Not due any more (phase ${target.phase}): ${said(target.reason)}.` : "Switched off: it is not polled until somebody switches it on.");
 		error.hidden = !target.last_error;
 		text(error, `${plural(target.failures_in_a_row, "failed poll")} in a row: ${target.last_error ?? ""}`);
-		polled.set(time(target.last_polled), "age");
-		changed.set(time(target.last_changed), "age");
+		polled.set(time(target.last_polled));
+		changed.set(time(target.last_changed));
 		facts(list, [["target", `${source}/${key}`], ["role", target.role], ["priority", target.priority], ["polls", num(target.polls)], ["records", num(target.records)], ["last poll", target.last_outcome ?? "none yet"],
 			["polled", polled], ["changed", changed], ["starts", target.start ? full(time(target.start)) : "–"], ["held by", target.owner ?? "nobody"]]);
 	};
@@ -139,7 +139,6 @@ function pollTable() {
 		],
 	});
 }
-
 
 export function adherencePanel() {
 	const says = h("p.reason");

@@ -50,7 +50,7 @@ function line(event) {
 	const [, shape, tone] = SHAPES.find(([pattern]) => pattern.test(event.type)) ?? [null, "·", "soft"];
 	const place = placeOf(event);
 	const where = place && label(event.source, place);
-	return h("li", { "data-seq": event.seq }, sign(shape, tone), timeOf(time(event.at), "age"),
+	return h("li", { "data-seq": event.seq }, sign(shape, tone), timeOf(time(event.at)),
 		h("span.type", event.type.replace(/^[a-z]+\./, "")), h("b", who), h("span.what.num", what),
 		!place || who === where ? null : h("a.where", { href: targetHref(event.source, place) }, where));
 }

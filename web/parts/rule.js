@@ -1,6 +1,7 @@
 // A rule as a form, and in a few words.
 
 import { h, put, text } from "../dom.js";
+import { parsed } from "../format.js";
 
 const BANDS = [5, 10, 15, 20, 25, 50];
 // What each condition asks for: name, words, and what it looks like or may be.
@@ -49,11 +50,7 @@ function control([name, label, hint, type = "text"]) {
 			if (type === "list") return split();
 			if (type === "numbers") return split().map(Number);
 			if (type !== "json") return input.value.trim();
-			try {
-				return JSON.parse(input.value);
-			} catch {
-				return input.value;
-			}
+			return parsed(input.value);
 		},
 		set value(value) {
 			if (type === "checkbox") input.checked = Boolean(value);

@@ -51,7 +51,7 @@ export function table({ caption, columns, key, href, state, says, none, sticky =
 
 export const col = (head, value, more) => ({ head, value, ...more });
 export const fig = (head, value, more) => ({ head, value, cls: "num", ...more });
-export const when = (head, at) => ({ head, cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(at(row)), "age") });
+export const when = (head, at) => ({ head, cls: "num", make: () => timeOf(null), set: (node, row) => node.set(time(at(row))) });
 
 // A column of targets' lines, kept by key in `lines` for as long as their rows are there.
 export function lineOf(page, lines, head, key, unit) {
@@ -67,7 +67,7 @@ export function lineOf(page, lines, head, key, unit) {
 	}, set: () => {} };
 }
 
-// A choice among few, kept in the address; what holds unless something is chosen may change, and is a function then.
+// A choice among few values, with words where they need them, kept in the address; what holds unless something is chosen may change, and is a function then.
 export function choice(page, name, options, usual, label, changed) {
 	const node = h("div.choice", { role: "group", "aria-label": label });
 	const otherwise = () => (typeof usual === "function" ? usual() : usual);
@@ -80,7 +80,7 @@ export function choice(page, name, options, usual, label, changed) {
 				render();
 				changed();
 			} }),
-			(button, [value, words]) => {
+			(button, [value, words = value]) => {
 				text(button, words);
 				attr(button, "aria-pressed", String(value === now));
 			});
@@ -92,7 +92,7 @@ export function choice(page, name, options, usual, label, changed) {
 // Which source of a family is shown. It is seen where there are several; `of` takes them and answers the chosen one.
 export function sourceChoice(page, changed) {
 	let names = [];
-	const pick = choice(page, "source", () => names.map((name) => [name, name]), () => names[0], "Source", changed);
+	const pick = choice(page, "source", () => names.map((name) => [name]), () => names[0], "Source", changed);
 	const of = (found) => {
 		names = found.map(({ name }) => name);
 		pick.node.hidden = names.length < 2;
@@ -110,5 +110,5 @@ export function filterBox(page, label, changed) {
 		page.set("q", input.value || null, true);
 		changed();
 	});
-	return { node: input, get words() { return input.value.trim().toLowerCase(); } };
+	return { node: input, finds: (words) => words.toLowerCase().includes(input.value.trim().toLowerCase()) };
 }

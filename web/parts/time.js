@@ -8,13 +8,19 @@ const here = new Set();
 tick((now) => here.forEach((element) => element.beat(now)));
 
 // An element that beats while it is on the screen.
-export class Beating extends HTMLElement {
+class Beating extends HTMLElement {
 	connectedCallback() {
 		seen(this, (is) => {
 			here[is ? "add" : "delete"](this);
 			if (is) this.beat(clock.now());
 		});
 		this.beat(clock.now());
+	}
+
+	become(what) {
+		Object.assign(this, what);
+		if (this.isConnected) this.beat(clock.now());
+		return this;
 	}
 
 	disconnectedCallback() {
@@ -33,22 +39,17 @@ class SoTime extends Beating {
 			: mode === "none" ? "–"
 			: toStart(value, now, this.over);
 		text(this, words);
-		const late = mode === "start" && !this.over && value != null && value < now;
-		if (this.classList.contains("late") !== late) this.classList.toggle("late", late);
+		this.classList.toggle("late", mode === "start" && !this.over && value != null && value < now);
 	}
 
-	set(value, mode, over = false) {
-		Object.assign(this, { value, mode, over });
+	set(value, mode = "age", over = false) {
 		attr(this, "title", value == null ? null : full(value));
-		if (this.isConnected) this.beat(clock.now());
-		return this;
+		return this.become({ value, mode, over });
 	}
 }
 customElements.define("so-time", SoTime);
 
-export function timeOf(value, mode = "age", over = false) {
-	return document.createElement("so-time").set(value, mode, over);
-}
+export const timeOf = (...what) => document.createElement("so-time").set(...what);
 
 // A ring that empties until the next poll, with the countdown beside it.
 const ROUND = 2 * Math.PI * 7;
@@ -63,9 +64,8 @@ class SoRing extends Beating {
 	}
 
 	set(due, interval) {
-		Object.assign(this, { due, interval });
 		this.left.set(due, "until");
-		if (this.isConnected) this.beat(clock.now());
+		this.become({ due, interval });
 	}
 
 	beat(now) {
