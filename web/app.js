@@ -145,7 +145,7 @@ function keys() {
 		else if (event.key === "j" || event.key === "k") walk(event.key === "j" ? 1 : -1);
 		else if (event.key === "/") document.querySelector("[data-filter]")?.focus();
 		else if (event.key === "?") $("help").showModal();
-		else if (open.keys[event.key] && !event.target.closest?.(".scroll")) open.keys[event.key]();
+		else if (open.keys[event.key] && !event.target.closest?.(".scroll, .tip-box")) open.keys[event.key]();
 		else return;
 		event.preventDefault();
 	});
@@ -154,7 +154,7 @@ function keys() {
 function help() {
 	const rows = [
 		["g, then the letter", RAIL.map(([, name, key]) => `${key} ${name}`).join(" · ")],
-		["j k", "next and previous row"], ["← →", "previous and next race"], ["v", "win, place or odds, on a race"],
+		["j k", "next and previous row"], ["← →", "previous and next race, or value of a drawing"], ["v", "win, place or odds, on a race"],
 		["w", "wall mode, on FPV"], ["/", "filter"], ["Esc", "leave the filter"], ["?", "this list"],
 	];
 	const close = h("button", { click: () => $("help").close() }, "Close");

@@ -1,6 +1,6 @@
 // What all drawings share: a canvas as sharp as the screen, redrawn whole, in the colours of the theme.
 
-import { h, put, seen, unseen } from "../dom.js";
+import { h, put, say, seen, unseen } from "../dom.js";
 import { hour, second } from "../format.js";
 
 const size = new ResizeObserver((entries) => entries.forEach(({ target }) => target.drawing?.()));
@@ -74,17 +74,34 @@ export function done(node) {
 	size.unobserve(node);
 }
 
-// A drawing with words beside the mouse: `near(x)` gives `{ x, lines }`, or null where there is nothing to say.
-export function tipped(node, near) {
+// A drawing with words beside what is pointed at, by the mouse or by the arrow keys: `near(x)` gives `{ at, x, lines }`, or
+// null where there is nothing to say; `look(at)` gives the same for one of the `stops()`, which are what the keys step through.
+export function tipped(page, node, { near, stops, look }) {
+	page.end(() => done(node));
 	const tip = h("div.tip", { hidden: true });
-	const show = (x) => {
-		const found = x == null ? null : near(x);
+	let at = null; // Where the keys are: a mouse that rests there has nothing to say until it is used.
+	const show = (found) => {
+		node.pointed = found;
+		node.drawing();
 		tip.hidden = !found;
 		if (!found) return;
 		put(tip, ...found.lines.map((line) => h("div", line)));
 		tip.style.left = `${found.x > node.clientWidth / 2 ? found.x - tip.offsetWidth - 10 : found.x + 10}px`;
 	};
-	return h("div.tip-box", { mousemove: (event) => show(event.offsetX), mouseleave: () => show(null) }, node, tip);
+	const step = ({ key }) => {
+		const way = { ArrowLeft: -1, ArrowRight: 1 }[key];
+		if (!way) return;
+		const ahead = stops().filter((one) => way * (one - (at ?? -way * Infinity)) > 0);
+		if (!ahead.length) return;
+		at = way < 0 ? Math.max(...ahead) : Math.min(...ahead);
+		show(look(at));
+		say(tip.innerText);
+	};
+	const leave = () => show((at = null));
+	return h("div.tip-box", {
+		tabindex: "0", role: "group", "aria-label": "Values, by the arrow keys", keydown: step, blur: leave, mousedown: leave,
+		mousemove: (event) => at ?? show(near(event.offsetX)), mouseleave: () => at ?? leave(),
+	}, node, tip);
 }
 
 // Round steps for an axis: about `count` of them from `low` to `high`.

@@ -2,7 +2,7 @@
 
 import { attr, h, s } from "../dom.js";
 import { full, num, second } from "../format.js";
-import { canvas, colour, done, fill, steps, timeAxis, tipped, write } from "./canvas.js";
+import { canvas, colour, fill, steps, timeAxis, tipped, write } from "./canvas.js";
 
 const LEFT = 44;
 const FOOT = 20;
@@ -12,22 +12,18 @@ const HEAD = 8;
 // `{ name, colour, points: [{ at, value, gap }], soft }`, marks `{ at, words }`.
 export function stepChart(page, { unit, format }) {
 	let data = null;
-	let at = null;
 	const node = canvas("chart", (context, width, height) => data && draw(context, width, height));
-	page.end(() => done(node));
-	const valueAt = (points, moment) => points.findLast((point) => point.at <= moment);
-	const box = tipped(node, (x) => {
-		const wide = node.clientWidth - LEFT - 8;
-		const part = Math.max(0, Math.min(1, (x - LEFT) / wide));
-		at = data.from + part * (data.to - data.from);
-		node.drawing();
-		const shown = data.lines.filter((line) => !line.soft).map((line) => [line, valueAt(line.points, at)]).filter(([, point]) => point?.value != null);
+	const x = (moment) => LEFT + ((moment - data.from) / (data.to - data.from)) * (node.clientWidth - LEFT - 8);
+	const named = () => data?.lines.filter((line) => !line.soft) ?? [];
+	const look = (at) => {
+		const shown = named().map((line) => [line, line.points.findLast((point) => point.at <= at)]).filter(([, point]) => point?.value != null);
 		const words = shown.map(([line, point]) => h("span", `${line.name} `, h("b.num", format(point.value)), point.gap ? " (moves before it are lost)" : ""));
-		return shown.length ? { x: LEFT + part * wide, lines: [h("span.soft", second(at)), ...words] } : null;
-	});
-	box.addEventListener("mouseleave", () => {
-		at = null;
-		node.drawing();
+		return words.length ? { at, x: x(at), lines: [h("span.soft", second(at)), ...words] } : null;
+	};
+	const box = tipped(page, node, {
+		look,
+		near: (left) => data && look(data.from + Math.max(0, Math.min(1, (left - LEFT) / (x(data.to) - LEFT))) * (data.to - data.from)),
+		stops: () => named().flatMap(({ points }) => points.map(({ at }) => at)).filter((at) => at >= data.from),
 	});
 
 	function draw(context, width, height) {
@@ -39,9 +35,8 @@ export function stepChart(page, { unit, format }) {
 		if (most - least < 1e-9) [least, most] = [least - 0.5, most + 0.5];
 		const room = (most - least) * 0.08;
 		[least, most] = [least - room, most + room];
-		const x = (moment) => LEFT + ((moment - data.from) / (data.to - data.from)) * (width - LEFT - 8);
 		const y = (value) => HEAD + (1 - (value - least) / (most - least)) * (height - FOOT - HEAD);
-		axes(context, width, height, least, most, x, y);
+		axes(context, width, height, least, most, y);
 		for (const mark of data.marks ?? []) {
 			const left = Math.round(x(mark.at));
 			for (let top = HEAD; top < height - FOOT; top += 5) fill(context, "soft", left, top, 1, 2);
@@ -52,14 +47,12 @@ export function stepChart(page, { unit, format }) {
 		context.beginPath();
 		context.rect(LEFT, 0, width - LEFT, height - FOOT);
 		context.clip();
-		for (const line of [...data.lines].sort((a, b) => Boolean(b.soft) - Boolean(a.soft))) path(context, line, x, y);
+		for (const line of [...data.lines].sort((a, b) => Boolean(b.soft) - Boolean(a.soft))) path(context, line, y);
 		context.restore();
-		if (at != null) {
-			fill(context, "soft", Math.round(x(at)), HEAD, 1, height - FOOT - HEAD);
-		}
+		if (node.pointed) fill(context, "soft", Math.round(x(node.pointed.at)), HEAD, 1, height - FOOT - HEAD);
 	}
 
-	function axes(context, width, height, least, most, x, y) {
+	function axes(context, width, height, least, most, y) {
 		context.textAlign = "right";
 		for (const value of steps(least, most, Math.max(2, (height - FOOT) / 36))) {
 			fill(context, "line", LEFT, Math.round(y(value)), width - LEFT - 8, 1);
@@ -68,7 +61,7 @@ export function stepChart(page, { unit, format }) {
 		timeAxis(context, width, height - 5, data.from, data.to, x);
 	}
 
-	function path(context, line, x, y) {
+	function path(context, line, y) {
 		const points = line.points.filter((point) => point.value != null);
 		if (!points.length) return;
 		context.strokeStyle = colour(line.soft ? "edge" : line.colour);
@@ -96,8 +89,8 @@ export function stepChart(page, { unit, format }) {
 		node: box,
 		update(next) {
 			data = next;
-			const named = data.lines.filter((line) => !line.soft && line.points.length);
-			attr(node, "aria-label", `${unit} from ${full(data.from)} to ${full(data.to)}: ${named.map((line) => `${line.name} ${format(line.points[0].value)} to ${format(line.points.at(-1).value)}`).join(", ")}`);
+			const shown = named().filter((line) => line.points.length);
+			attr(node, "aria-label", `${unit} from ${full(data.from)} to ${full(data.to)}: ${shown.map((line) => `${line.name} ${format(line.points[0].value)} to ${format(line.points.at(-1).value)}`).join(", ")}`);
 			node.drawing();
 		},
 	};
@@ -118,13 +111,12 @@ export function spark() {
 		}
 		const all = known.map(([, value]) => value);
 		const [least, most] = [Math.min(...all), Math.max(...all)];
-		const x = (n) => 2 + (n / Math.max(1, values.length - 1)) * (width - 4);
-		const y = (value) => 2 + (1 - (value - least) / (most - least || 1)) * (height - 4);
-		let d = `M${x(known[0][0]).toFixed(1)} ${y(known[0][1]).toFixed(1)}`;
-		for (const [n, value] of known.slice(1)) d += `H${x(n).toFixed(1)}V${y(value).toFixed(1)}`;
-		attr(line, "d", d);
-		attr(dot, "cx", x(known.at(-1)[0]).toFixed(1));
-		attr(dot, "cy", y(known.at(-1)[1]).toFixed(1));
+		const x = (n) => (2 + (n / Math.max(1, values.length - 1)) * (width - 4)).toFixed(1);
+		const y = (value) => (2 + (1 - (value - least) / (most - least || 1)) * (height - 4)).toFixed(1);
+		const points = known.map(([n, value]) => [x(n), y(value)]);
+		attr(line, "d", `M${points[0].join(" ")}${points.slice(1).map((point) => `H${point.join("V")}`).join("")}`);
+		attr(dot, "cx", points.at(-1)[0]);
+		attr(dot, "cy", points.at(-1)[1]);
 	};
 	return { node, update };
 }
@@ -149,20 +141,15 @@ export function columns(page, { words }) {
 		bars.forEach((bar, n) => {
 			const from = left + n * step;
 			const top = Math.min(y(bar.count), y(0) - 1);
-			context.fillStyle = colour(bar.tone ?? "accent");
-			if (bar.count) context.fillRect(from + 2, top, Math.max(1, step - 4), y(0) - top);
+			if (bar.count) fill(context, bar.tone ?? "accent", from + 2, top, Math.max(1, step - 4), y(0) - top);
 			context.fillStyle = colour("ink");
 			if (bar.count && context.measureText(num(bar.count)).width < step + 8) context.fillText(num(bar.count), from + step / 2, top - 4);
 			if (n % Math.ceil((widest + 4) / step) === 0) write(context, bar.label, from + step / 2, height - 4);
 		});
 		context.textAlign = "left";
 	});
-	page.end(() => done(node));
-	const box = tipped(node, (x) => {
-		const step = stepOf(node.clientWidth);
-		const n = Math.floor((x - left) / step);
-		return bars[n] ? { x: left + (n + 0.5) * step, lines: [h("span.soft", bars[n].label), h("b.num", num(bars[n].count))] } : null;
-	});
+	const look = (at) => bars[at] && { at, x: left + (at + 0.5) * stepOf(node.clientWidth), lines: [h("span.soft", bars[at].label), h("b.num", num(bars[at].count))] };
+	const box = tipped(page, node, { look, near: (x) => look(Math.floor((x - left) / stepOf(node.clientWidth))), stops: () => bars.map((_, n) => n) });
 	return {
 		node: box,
 		update(next) {

@@ -6,6 +6,7 @@ import { canvas, colour, done, fill, timeAxis, tipped, write } from "./canvas.js
 
 export const GLANCE_MS = 1_200_000;
 const APART_PX = 3; // Bars that are closer than this cannot be told apart.
+const NEAR_PX = 8;
 const CORNERS = { triangle: [[0, -1], [1, 1], [-1, 1]], diamond: [[0, -1], [1, 0], [0, 1], [-1, 0]], cross: [[-1, -1], [1, 1], [0, 0], [1, -1], [-1, 1]] };
 
 // A drawing of `{ from, to, now, runs, polls, known, due }` in milliseconds: `polls` has every notable one since `known`.
@@ -28,13 +29,13 @@ export function track(page, tall = false) {
 	const glance = (now, { due, run }, polls, past = [], known = -Infinity) =>
 		(node.isSeen || !data) && update({ from: now - GLANCE_MS, to: now + 360_000, now, due: time(due), runs: [...past, ...(run ? [run] : [])].map(stretch), polls, known });
 	if (!tall) return { node, glance };
-	page.end(() => done(node));
-	return { update, node: tipped(node, (x) => {
-		const near = hits.reduce((best, hit) => (hit.x != null && Math.abs(hit.x - x) < Math.abs((best?.x ?? 1e9) - x) ? hit : best), null);
-		if (near && Math.abs(near.x - x) <= 8) return near;
-		const around = hits.find((hit) => hit.left <= x && x <= hit.right);
-		return around && { x, lines: around.lines };
-	}) };
+	const near = (x) => {
+		// A mark that is close by, or else the stretch around.
+		const far = (hit) => (!hit.right ? Math.abs(hit.x - x) : hit.x <= x && x <= hit.right ? NEAR_PX : Infinity);
+		const [best] = hits.toSorted((a, b) => far(a) - far(b));
+		return best && far(best) <= NEAR_PX ? { ...best, x } : null;
+	};
+	return { update, node: tipped(page, node, { near, stops: () => hits.map(({ at }) => at), look: (at) => hits.find((hit) => hit.at === at) }) };
 }
 
 // What is known of a stretch: which of its polls are listed, and up to when (`blind`) they are only counted. Where it
@@ -74,16 +75,16 @@ function draw(context, width, height, data, tall) {
 		const at = x(mark.at);
 		if (at < -4 || at > width + 4) continue;
 		paint(context, at, middle, size, mark);
-		hits.push({ x: at, lines: mark.lines });
+		hits.push({ ...mark, x: at });
 	}
 	if (now >= from && now <= to) fill(context, "soft", Math.round(x(now)), 0, 1, foot);
 	if (data.due != null && data.due <= to && data.due >= from) {
 		const at = Math.round(x(data.due));
 		fill(context, "accent", at, 1, 2, foot - 2);
 		context.fillRect(Math.min(x(now), at), middle - 1, Math.abs(at - x(now)), 2);
-		hits.push({ x: at, lines: ["next poll", second(data.due)] });
+		hits.push({ at: data.due, x: at, lines: ["next poll", second(data.due)] });
 	}
-	return hits.sort((a, b) => a.x - b.x);
+	return hits;
 }
 
 // One band per stretch of regular polling; every other phase is a shade darker.
@@ -111,8 +112,8 @@ function polled(context, one, { from, to }, x, y, r, tall) {
 	if (blind > from && one.counted) {
 		const [left, right] = [Math.max(0, x(run.from)), x(Math.min(blind, to))];
 		box(context, left, Math.max(3, right - left), y, r, one.late || one.missed);
-		hits.push({ left, right, lines: [`${run.phase}: ${unlisted(one)}`] });
-				const words = tall ? `${num(one.late)} late, ${num(one.missed)} missed, not listed` : "";
+		hits.push({ at: run.from - 1, x: left, right, lines: [`${run.phase}: ${unlisted(one)}`] });
+		const words = tall ? `${num(one.late)} late, ${num(one.missed)} missed, not listed` : "";
 		if (words && right - left > context.measureText(words).width + 8) write(context, words, left + 4, y + 4);
 	}
 	const step = run.polls > 1 ? (run.to - run.from) / (run.polls - 1) : 0;
@@ -121,7 +122,8 @@ function polled(context, one, { from, to }, x, y, r, tall) {
 	context.fillStyle = colour("good");
 	if (step && x(from + step) - x(from) < APART_PX) {
 		context.fillRect(x(begin), y - r / 2, Math.max(1.5, x(end) - x(begin)), r);
-		hits.push({ left: x(begin), right: x(end), lines: [`${run.phase}: a poll every ${span(step)}, on time where nothing else is marked`] });
+		// It comes before its own first mark.
+		hits.push({ at: Math.max(run.from, blind ?? 0) - 1, x: x(begin), right: x(end), lines: [`${run.phase}: a poll every ${span(step)}, on time where nothing else is marked`] });
 		return hits;
 	}
 	for (let n = step ? Math.ceil((begin - run.from) / step - 1e-9) : 0, next = 0; n < run.polls; n += 1) {

@@ -4,6 +4,20 @@ use std::process::Command;
 
 use crate::Stage;
 use crate::demo::Demo;
+use crate::driver::Browser;
+
+/// The arrow to the left, as the browser is told of it.
+const LEFT: &str = "\u{e012}";
+/// What was read out last.
+const READ_OUT: &str = "document.querySelector('#say').textContent";
+
+/// Goes to a drawing whose values can be read.
+async fn focus_values(browser: &Browser, within: &str) {
+    let focus = format!(
+        "(document.querySelector({within:?}).querySelector('.tip-box').focus(), document.activeElement.matches('.tip-box'))"
+    );
+    assert_eq!(browser.value(&focus).await, true, "the drawing can be gone to");
+}
 
 #[tokio::test]
 async fn a_race_is_looked_at_closely() {
@@ -33,6 +47,16 @@ async fn a_race_is_looked_at_closely() {
         )
         .await;
     browser.until("which is in the address", "location.search.includes('runner=')").await;
+    // Its prices are read out one by one, and no other race is turned to.
+    browser.value("(window.before = location.search, true)").await;
+    focus_values(browser, "[aria-label=Prices]").await;
+    browser.press(&[LEFT]).await;
+    browser.until("a price is read out", &format!("/\\d\\s+win \\d/.test({READ_OUT})")).await;
+    let tip = format!("{chart}.querySelector('.tip').checkVisibility()");
+    assert_eq!(browser.value(&tip).await, true, "it is shown where it was");
+    assert_eq!(browser.value("location.search === window.before").await, true, "it is the same race");
+    browser.press(&["\u{e004}"]).await;
+    assert_eq!(browser.value(&tip).await, false, "what is left says nothing more");
     browser
         .until(
             "the start passes",
@@ -119,6 +143,17 @@ async fn a_target_shows_how_it_was_polled() {
     stage.open(&format!("/target?source=nz&key=race%2F{race}")).await;
     let polls = "document.querySelectorAll('[aria-label=\"Notable polls\"] tbody tr')";
     browser.until("changes are listed", &format!("{polls}.length > 2")).await;
+    // The arrow keys go from mark to mark, from the newest on.
+    focus_values(browser, "main").await;
+    let mut read_out = String::new();
+    for _ in 0..10 {
+        browser.press(&[LEFT]).await;
+        read_out = browser.text(READ_OUT).await;
+        if read_out.starts_with("poll ") {
+            break;
+        }
+    }
+    assert!(read_out.starts_with("poll ") && read_out.contains("after it was due"), "{read_out}");
     // Beside a mark it says which poll that was.
     let tip = "(() => {
         const line = document.querySelector('canvas.tall');
