@@ -306,7 +306,10 @@ fn keep(
 ) {
     let record = &*fresh.record;
     let old = recalled.past(record.fingerprint);
-    let observed = history::rows(record, old).into_iter().map(|row| HistoryWrite {
+    let is_news = |point: &Point| {
+        recalled.told_until(record.fingerprint, &point.stream).is_none_or(|until| point.at > until)
+    };
+    let observed = history::rows(record, old, is_news).into_iter().map(|row| HistoryWrite {
         fingerprint: record.fingerprint,
         stream: row.stream.to_owned(),
         at: fetched.ended,
@@ -315,7 +318,7 @@ fn keep(
         oldest_known: false,
     });
     judged.history.extend(observed);
-    judged.history.extend(stamped(record, old, recalled));
+    judged.history.extend(stamped(record, old, is_news));
     judged.records.push(RecordWrite {
         kind: record.kind.full_name(),
         fingerprint: record.fingerprint,
@@ -332,7 +335,7 @@ fn keep(
 }
 
 /// The moves that the upstream stamped itself and had not told before.
-fn stamped(record: &Record, old: Option<&dyn Past>, recalled: &Recalled<'_>) -> Vec<HistoryWrite> {
+fn stamped(record: &Record, old: Option<&dyn Past>, is_news: impl Fn(&Point) -> bool) -> Vec<HistoryWrite> {
     let write = |point: &Point| {
         let kind = &*record.kind;
         let stream = kind.streams.iter().find(|s| s.name == point.stream)?;
@@ -356,10 +359,7 @@ fn stamped(record: &Record, old: Option<&dyn Past>, recalled: &Recalled<'_>) -> 
             oldest_known: point.oldest_known,
         })
     };
-    let is_news = |point: &&Point| {
-        recalled.told_until(record.fingerprint, &point.stream).is_none_or(|until| point.at > until)
-    };
-    record.points.iter().filter(is_news).filter_map(write).collect()
+    record.points.iter().filter(|point| is_news(point)).filter_map(write).collect()
 }
 
 /// Whether the record was not away only briefly, so that its last event still keeps it quiet.

@@ -192,6 +192,14 @@ fn a_price_that_no_fluc_tells_gets_a_row_of_our_own() {
     );
     both["data"]["runners"][0]["odds"]["fixed_win"] = json!(2.4);
     assert!(odds_rows(&watch.poll(at("-45m"), &both)).is_empty());
+    // One that goes away and comes back without any is at what its last fluc said, but that was told long ago.
+    let priced = |win: f64| {
+        let mut answer = both.clone();
+        answer["data"]["runners"][0]["odds"]["fixed_win"] = json!(win);
+        answer
+    };
+    assert_eq!(odds_rows(&watch.poll(at("-40m"), &priced(2.2))), ["2.2"]);
+    assert_eq!(odds_rows(&watch.poll(at("-35m"), &priced(2.4))), ["2.4"]);
 }
 
 #[test]

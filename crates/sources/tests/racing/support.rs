@@ -8,8 +8,8 @@ use stakeout_core::compare::{Basis, Item, Memory, Verdict, compare, kinds_meanin
 use stakeout_core::history::{changed_fields, rows};
 use stakeout_core::judge::{Change, Draft, Judgement};
 use stakeout_core::{
-    Exchange, Facts, Failure, Fingerprint, Observation, PollContext, Record, Request, Response, Snapshot,
-    Source, Span, TargetSpec, Time, Value,
+    Exchange, Facts, Failure, Fingerprint, Observation, Point, PollContext, Record, Request, Response,
+    Snapshot, Source, Span, TargetSpec, Time, Value,
 };
 use stakeout_sources::racing::{Identity, RacingConfig, RacingSource};
 
@@ -142,6 +142,8 @@ pub(crate) struct Watch {
     snapshot: Snapshot,
     memory: Memory,
     stored: BTreeMap<Fingerprint, Map<String, Json>>,
+    /// Until when the upstream has told the moves of each.
+    told: BTreeMap<Fingerprint, Time>,
     last: Last,
 }
 
@@ -175,6 +177,7 @@ impl Watch {
             snapshot: Snapshot::default(),
             memory: Memory::default(),
             stored: BTreeMap::new(),
+            told: BTreeMap::new(),
             last: Last::default(),
         }
     }
@@ -229,7 +232,9 @@ impl Watch {
         let drafts = if told { self.source.judge(&judgement) } else { vec![] };
         let mut written = Vec::new();
         for record in added.iter().chain(&changed) {
-            let found = rows(record, self.stored.get(&record.fingerprint).map(|body| body as _));
+            let until = self.told.get(&record.fingerprint).copied();
+            let is_news = |point: &Point| until.is_none_or(|until| point.at > until);
+            let found = rows(record, self.stored.get(&record.fingerprint).map(|body| body as _), is_news);
             written.extend(found.into_iter().map(|row| {
                 let stream = row.stream.to_owned();
                 let values = serde_json::from_str(&row.text()).expect("an object");
@@ -237,6 +242,8 @@ impl Watch {
             }));
         }
         for record in added.into_iter().chain(changed) {
+            let told = record.points.iter().map(|point| point.at).max();
+            self.told.extend(told.map(|told| (record.fingerprint, told)));
             self.stored.insert(record.fingerprint, record.body());
         }
         self.snapshot = comparison.next.clone().unwrap_or_else(|| self.snapshot.clone());
