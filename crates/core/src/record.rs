@@ -229,6 +229,8 @@ pub struct Record {
     pub points: Vec<Point>,
     /// Fields whose moves the points tell: on their own they call for no row stamped by us.
     pub told: Vec<String>,
+    /// Fields that are null because there is nothing, not because nothing is said: what was known of them goes.
+    pub cleared: Vec<&'static str>,
 }
 
 impl Record {
@@ -249,6 +251,7 @@ impl Record {
             values,
             points: Vec::new(),
             told: Vec::new(),
+            cleared: Vec::new(),
         }
     }
 
@@ -271,12 +274,13 @@ impl Record {
     }
 
     /// This record as it is to be stored: where the kind merges, nulls are filled from what is known, and derived
-    /// fields always are. Borrowed when there was nothing to fill.
+    /// fields always are; but what is cleared stays so. Borrowed when there was nothing to fill.
     pub fn merged_with<P: Past + ?Sized>(&self, old: Option<&P>) -> Cow<'_, Record> {
         let mut record = Cow::Borrowed(self);
         let Some(old) = old else { return record };
         for (i, (field, value)) in self.kind.fields.iter().zip(&self.values).enumerate() {
-            let asks = value.is_null() && (self.kind.merges || field.derived);
+            let fills = field.derived || (self.kind.merges && !self.cleared.contains(&field.name.as_str()));
+            let asks = value.is_null() && fills;
             if asks && let Some(known) = old.value(&self.kind, i) {
                 record.to_mut().values[i] = known;
             }
@@ -407,6 +411,12 @@ mod tests {
         assert_eq!((merged.get("price"), merged.get("name")), (Some(&Value::Int(5)), Some(&"y".into())));
         let body = serde_json::Value::Object(merged.body());
         assert_eq!(merged.body_text(), body.to_string(), "written as it is");
+        let cleared = Record { cleared: vec!["price"], ..seen.clone() };
+        assert_eq!(
+            cleared.merged_with(Some(&known)).get("price"),
+            Some(&Value::Null),
+            "it has none any more"
+        );
         let plain = Record::new(&kind(), &["a"], vec![Value::Null, "y".into(), Value::Null]);
         assert_eq!(plain.merged_with(Some(&known)).get("price"), Some(&Value::Null));
     }

@@ -27,6 +27,7 @@ pub(super) fn of(record: &Record, content: ContentHash) -> Option<Known> {
         values: record.values.clone(),
         points: Vec::new(),
         told: Vec::new(),
+        cleared: Vec::new(),
         ..*record
     };
     Some(Known { record, content, told })

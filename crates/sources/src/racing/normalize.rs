@@ -185,7 +185,11 @@ fn race_record(
         race.protest.flag().into(),
         race.protest_reason.text_value(),
     ];
-    let record = Record::new(&kinds.races, &[id], values);
+    let mut record = Record::new(&kinds.races, &[id], values);
+    // A race that is open again has not started: what was known of that is undone, too.
+    if life.status == Some(Status::Open) {
+        record.cleared.push("actual_start");
+    }
     match meeting {
         Some(meeting) => record.under(meeting_fingerprint(kinds, meeting)),
         None => record,

@@ -42,6 +42,23 @@ fn a_return_to_open_undoes_a_start_and_closed_alone_does_not() {
 }
 
 #[test]
+fn a_return_to_open_forgets_when_the_race_started() {
+    let mut watch = Watch::new(source());
+    let off = answer_with(json!({ "status": "Closed", "actual_start": START_SECS + 60 }));
+    watch.poll(at("-1m"), &answer());
+    watch.poll(at("+2m"), &off);
+    watch.poll(at("+3m"), &answer_with(json!({ "status": "Interim", "actual_start": null })));
+    assert_eq!(
+        watch.stored(RACE, "actual_start"),
+        json!("2026-01-10T02:01:00.000Z"),
+        "silence changes nothing"
+    );
+    watch.poll(at("+4m"), &answer());
+    assert_eq!(watch.stored(RACE, "actual_start"), Json::Null);
+    assert_eq!(watch.stored(RACE, "start_confirmed"), json!(false));
+}
+
+#[test]
 fn seed_7_5_an_unknown_status_keeps_the_schedule_and_is_counted() {
     for status in [json!("Postponed"), json!(null), json!(7), json!({ "a": 1 })] {
         for before in [Stage::Pending, Stage::Started] {
