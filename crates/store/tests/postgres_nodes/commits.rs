@@ -163,6 +163,7 @@ async fn a_commit_reads_no_more_rows_than_it_touches() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_that_stands_still_in_a_listing_holds_up_nobody() {
     const ROUNDS: i64 = 40;
+    const TURNS: i64 = 60;
     let url = database!();
     let world = World::with(open(&url).await, &["list", "other"]).await;
     let mut claims = world.claim(0).await;
@@ -183,9 +184,16 @@ async fn a_node_that_stands_still_in_a_listing_holds_up_nobody() {
             poll.0.state.memory.version = round as u64;
             poll.0.reconcile = Some(stakeout_store::Reconcile { upserts, retire });
             let mut commit = store.commit(vec![Arc::new(poll.0.clone())]);
-            let stop = Duration::from_micros(round as u64 * 250);
+            // In turns, not in time: how far a commit gets in a millisecond depends on the machine.
             let early = runtime.block_on(async {
-                tokio::select! { outcomes = &mut commit => Some(outcomes), () = tokio::time::sleep(stop) => None }
+                for _ in 0..round * TURNS {
+                    tokio::select! {
+                        biased;
+                        outcomes = &mut commit => return Some(outcomes),
+                        () = tokio::task::yield_now() => {}
+                    }
+                }
+                None
             });
             caught += u32::from(early.is_none());
             stands.send(()).expect("heard");
