@@ -92,6 +92,7 @@ pub(crate) fn changed(claim: &Claim, now: Time, value: u64) -> PollCommit {
         stream: STREAM.into(),
         at: now,
         values: body,
+        said: String::new(),
         stamp: Stamp::Observed,
         oldest_known: false,
     };

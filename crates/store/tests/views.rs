@@ -170,6 +170,7 @@ async fn filled() -> (TempDir, PathBuf, World) {
         stream: "odds_history".into(),
         at: at(1),
         values: r#"{"win":3}"#.into(),
+        said: String::new(),
         stamp: Stamp::Observed,
         oldest_known: false,
     };

@@ -314,6 +314,7 @@ fn keep(
         stream: row.stream.to_owned(),
         at: fetched.ended,
         values: row.text(),
+        said: String::new(),
         stamp: Stamp::Observed,
         oldest_known: false,
     });
@@ -350,8 +351,10 @@ fn stamped(record: &Record, old: Option<&dyn Past>, is_news: impl Fn(&Point) -> 
             };
             (name.as_str(), value)
         });
+        let said = stream.fields.iter().map(String::as_str).zip(&point.values);
         Some(HistoryWrite {
             fingerprint: record.fingerprint,
+            said: object_text(said.filter(|(_, value)| !value.is_null()).collect()),
             stream: point.stream.to_string(),
             at: point.at,
             values: object_text(named.collect()),

@@ -77,6 +77,7 @@ macro_rules! conformance_tests {
             records::the_newest_observation_of_a_shared_record_wins,
             records::upstream_history_is_written_once,
             records::the_upstreams_row_replaces_the_observed_one,
+            records::the_upstreams_row_replaces_the_observed_one_although_another_field_moved_since,
             records::a_gap_in_the_upstreams_history_is_marked,
             records::a_clock_set_back_does_not_freeze_records,
             records::a_record_that_changed_meanwhile_is_a_conflict,

@@ -133,6 +133,31 @@ pub async fn the_upstreams_row_replaces_the_observed_one(backend: &dyn Backend) 
     assert_eq!(rows, [(at(3), Some(7), true)]);
 }
 
+/// The upstream tells of one price, and the rows have two: of the other one its row says what was known then.
+pub async fn the_upstreams_row_replaces_the_observed_one_although_another_field_moved_since(
+    backend: &dyn Backend,
+) {
+    let world = World::with(backend.open().await, &["a"]).await;
+    let mut claim = world.claim_one(0).await;
+    let row = |price: i64, pool: i64| format!(r#"{{"price":{price},"pool":{pool}}}"#);
+    for (second, price, pool) in [(1, 5, 44), (5, 7, 44), (6, 7, 45)] {
+        // The record itself is another one every time.
+        let seen = Poll::of(&claim, second).holding(&claim).sees(&claim, &[("x", second)]);
+        let seen = seen.with(|p| p.history[0].values = row(price, pool));
+        world.done(seen.clone()).await;
+        claim = after(&claim, &seen);
+    }
+    let told = Poll::of(&claim, 9).with(|p| p.now = at(3)).remembers("x", 7, Stamp::Upstream);
+    world.done(told.with(|p| (p.now, p.history[0].values) = (at(9), row(7, 45)))).await;
+    let rows = world.store.history(SOURCE, print("x"), None, 10).await.expect("history");
+    let pair = |row: &crate::HistoryRow| (row.values["price"].as_i64(), row.values["pool"].as_i64());
+    let rows: Vec<_> = rows.iter().map(|row| (row.at, pair(row), row.upstream)).collect();
+    let expected = [(1, 5, 44, false), (3, 7, 44, true), (6, 7, 45, false)];
+    let expected =
+        expected.map(|(second, price, pool, upstream)| (at(second), (Some(price), Some(pool)), upstream));
+    assert_eq!(rows, expected);
+}
+
 /// The upstream remembers only so much: when all of it is news, something in between may be lost, and that is said.
 pub async fn a_gap_in_the_upstreams_history_is_marked(backend: &dyn Backend) {
     let world = World::with(backend.open().await, &["a"]).await;

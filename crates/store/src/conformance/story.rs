@@ -243,6 +243,7 @@ impl Poll {
             stream: STREAM.into(),
             at: self.0.now,
             values: json!({ "price": price }).to_string(),
+            said: json!({ "price": price }).to_string(),
             stamp,
             oldest_known: false,
         });

@@ -83,6 +83,9 @@ pub struct HistoryWrite {
     pub at: Time,
     /// The stream's fields as a JSON object.
     pub values: String,
+    /// Those of them that the upstream itself said, the same way; the others were carried forward, and where polls have
+    /// stamped rows since, the row before knows better. Empty where a poll stamps the row.
+    pub said: String,
     /// Who says so.
     pub stamp: Stamp,
     /// The upstream has forgotten older ones: if all it told us before is older still, the row is marked as a gap.

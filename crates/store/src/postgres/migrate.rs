@@ -41,6 +41,7 @@ pub(super) const STEPS: &[&[&str]] = &[
     &[
         include_str!("../../migrations/postgres/0007_leases.sql"),
         include_str!("../../migrations/postgres/0007_events.sql"),
+        include_str!("../../migrations/postgres/0007_replaced.sql"),
     ],
 ];
 

@@ -195,6 +195,7 @@ struct PointJson<'a> {
     stream: &'a str,
     at: i64,
     body: &'a str,
+    said: &'a str,
     upstream: bool,
     oldest: bool,
 }
@@ -207,6 +208,7 @@ impl<'a> PointJson<'a> {
             stream: &point.stream,
             at: point.at.us(),
             body: &point.values,
+            said: &point.said,
             upstream: point.stamp == Stamp::Upstream,
             oldest: point.oldest_known,
         }

@@ -25,6 +25,8 @@ pub(super) fn write(
     }
     let mut streams: BTreeMap<&str, i64> = BTreeMap::new();
     let mut told: BTreeMap<Series, Told> = BTreeMap::new();
+    // What this poll itself stamps.
+    let mut here: BTreeMap<Series, i64> = BTreeMap::new();
     let mut insert = conn.prepare_cached(
         "INSERT OR IGNORE INTO history_rows (record_id, stream_id, at_us, upstream, gap, values_json)
          VALUES (?1, ?2, ?3, ?4, ?5, ?6)",
@@ -43,33 +45,34 @@ pub(super) fn write(
             Entry::Vacant(unknown) => *unknown.insert(stream_made(conn, &point.stream)?),
         };
         let series = Series { record, stream };
-        let mut observed_since = false;
-        let gap = match point.stamp {
-            Stamp::Observed if happened.is_none_or(|h| !h.appeared && !h.changed) => continue,
-            Stamp::Observed => {
-                // What is written here counts for the points that follow.
-                if let Some(known) = told.get_mut(&series) {
-                    known.observed_since = true;
-                }
-                false
-            }
-            Stamp::Upstream => {
-                let known = match told.entry(series) {
-                    Entry::Occupied(known) => *known.get(),
-                    Entry::Vacant(unknown) => *unknown.insert(Told::of(conn, series)?),
-                };
-                if known.until.is_some_and(|until| point.at.us() <= until) {
-                    continue;
-                }
-                observed_since = known.observed_since;
-                // The upstream has forgotten older ones, and all it told us before is older still.
-                point.oldest_known
-            }
-        };
         let upstream = point.stamp == Stamp::Upstream;
-        let inserted = insert.execute(params![record, stream, point.at.us(), upstream, gap, point.values])?;
-        if inserted > 0 && observed_since {
-            replace_observed(conn, series, point)?;
+        let (mut carried, mut replaces) = (None, false);
+        if upstream {
+            let known = match told.entry(series) {
+                Entry::Occupied(known) => *known.get(),
+                Entry::Vacant(unknown) => {
+                    *unknown.insert(Told::of(conn, series, here.get(&series).copied())?)
+                }
+            };
+            if known.until.is_some_and(|until| point.at.us() <= until) {
+                continue;
+            }
+            let observed_since = known.observed.is_some_and(|observed| observed > point.at.us());
+            if observed_since {
+                carried = carried_forward(conn, series, point)?;
+            }
+            replaces = observed_since || here.contains_key(&series);
+        } else if happened.is_none_or(|h| !h.appeared && !h.changed) {
+            continue;
+        } else {
+            here.insert(series, point.at.us());
+        }
+        // Where the upstream has forgotten older ones, all it told us before is older still.
+        let gap = upstream && point.oldest_known;
+        let values = carried.as_deref().unwrap_or(&point.values);
+        let inserted = insert.execute(params![record, stream, point.at.us(), upstream, gap, values])?;
+        if inserted > 0 && replaces {
+            replace_observed(conn, series, point.at, values)?;
         }
         written += inserted;
     }
@@ -131,24 +134,28 @@ fn stream_made(conn: &Connection, name: &str) -> Work<i64> {
 struct Told {
     /// The newest row that the upstream stamped.
     until: Option<i64>,
-    /// Whether a poll stamped a row after that one. Usually none did, and there is nothing that could be replaced.
-    observed_since: bool,
+    /// The newest row, where an earlier poll stamped it. Usually it is older than what the upstream tells now.
+    observed: Option<i64>,
 }
 
 impl Told {
-    fn of(conn: &Connection, series: Series) -> Work<Told> {
+    /// But for the row that was stamped `here`, by the poll that brings the points.
+    fn of(conn: &Connection, series: Series, here: Option<i64>) -> Work<Told> {
         let mut statement = conn.prepare_cached(
             "SELECT at_us, upstream FROM history_rows WHERE record_id = ?1 AND stream_id = ?2
-             ORDER BY at_us DESC LIMIT 1",
+             ORDER BY at_us DESC LIMIT 2",
         )?;
-        let newest: Option<(i64, bool)> = statement
-            .query_row([series.record, series.stream], |row| Ok((row.get(0)?, row.get(1)?)))
-            .optional()?;
-        Ok(match newest {
-            None => Told { until: None, observed_since: false },
-            Some((at, true)) => Told { until: Some(at), observed_since: false },
-            Some((_, false)) => Told { until: newest_told(conn, series)?, observed_since: true },
-        })
+        let mut rows = statement.query([series.record, series.stream])?;
+        while let Some(row) = rows.next()? {
+            let (at, upstream): (i64, bool) = (row.get(0)?, row.get(1)?);
+            if upstream {
+                return Ok(Told { until: Some(at), observed: None });
+            }
+            if here != Some(at) {
+                return Ok(Told { until: newest_told(conn, series)?, observed: Some(at) });
+            }
+        }
+        Ok(Told { until: None, observed: None })
     }
 }
 
@@ -161,15 +168,33 @@ fn newest_told(conn: &Connection, series: Series) -> Work<Option<i64>> {
     Ok(statement.query_row([series.record, series.stream], |row| row.get(0)).optional()?)
 }
 
+/// What the upstream's row says where polls have stamped rows since: what it does not say itself is as in the row before
+/// it, or in the first one after it.
+fn carried_forward(conn: &Connection, series: Series, point: &HistoryWrite) -> Work<Option<String>> {
+    for neighbour in [
+        "SELECT json_patch(values_json, ?4) FROM history_rows
+         WHERE record_id = ?1 AND stream_id = ?2 AND at_us < ?3 ORDER BY at_us DESC LIMIT 1",
+        "SELECT json_patch(values_json, ?4) FROM history_rows
+         WHERE record_id = ?1 AND stream_id = ?2 AND at_us > ?3 ORDER BY at_us LIMIT 1",
+    ] {
+        let parameters = params![series.record, series.stream, point.at.us(), point.said];
+        let values = conn.prepare_cached(neighbour)?.query_row(parameters, |row| row.get(0)).optional()?;
+        if values.is_some() {
+            return Ok(values);
+        }
+    }
+    Ok(None)
+}
+
 /// A row that a poll stamped gives way to the upstream's own row of the same move: the very next one, if it says the
 /// same. Later ones are other moves.
-fn replace_observed(conn: &Connection, series: Series, point: &HistoryWrite) -> Work<()> {
+fn replace_observed(conn: &Connection, series: Series, at: Time, values: &str) -> Work<()> {
     conn.prepare_cached(
         "DELETE FROM history_rows
          WHERE record_id = ?1 AND stream_id = ?2 AND NOT upstream AND values_json = ?4
              AND at_us = (SELECT min(at_us) FROM history_rows
                           WHERE record_id = ?1 AND stream_id = ?2 AND at_us > ?3)",
     )?
-    .execute(params![series.record, series.stream, point.at.us(), point.values])?;
+    .execute(params![series.record, series.stream, at.us(), values])?;
     Ok(())
 }
