@@ -7,7 +7,7 @@
 //! from the seed, not from the machine's load.
 //!
 //! Some work can bring nothing before a moment that is known (a commit: its target is due again then). Whoever waits for it
-//! holds a [`NotBeyond`]: time may pass meanwhile, but only up to there, so nobody can tell how long it took. When it gets
+//! holds a `NotBeyond`: time may pass meanwhile, but only up to there, so nobody can tell how long it took. When it gets
 //! there, whoever has put that work off is told to do it.
 
 use std::cmp::Reverse;
